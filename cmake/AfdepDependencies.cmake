@@ -32,14 +32,15 @@ afdep_import_library(xxhash::xxhash xxhash.h xxhash)
 
 if(AFDEP_EMULATOR)
   find_package(Boost 1.74 REQUIRED COMPONENTS context)
-  set(LLVM_DIR /usr/lib/llvm-19/lib/cmake/llvm CACHE PATH "")
-  find_package(LLVM 19.1 REQUIRED CONFIG)
-  # The shared libraries, by file: the static ones would make every link take half a minute.
-  find_library(AFDEP_CLANG_CPP NAMES clang-cpp clang-cpp-19 PATHS ${LLVM_LIBRARY_DIRS}
-               NO_DEFAULT_PATH REQUIRED)
-  find_library(AFDEP_LLVM NAMES LLVM-19 LLVM PATHS ${LLVM_LIBRARY_DIRS} NO_DEFAULT_PATH REQUIRED)
+  set(AFDEP_LLVM_ROOT /usr/lib/llvm-19 CACHE PATH "Where LLVM and Clang 19 are installed")
+  find_path(AFDEP_LLVM_INCLUDE llvm/IR/Module.h PATHS ${AFDEP_LLVM_ROOT}/include NO_DEFAULT_PATH
+            REQUIRED)
+  # The shared libraries: the static ones would make every link take half a minute.
+  find_library(AFDEP_LLVM NAMES LLVM-19 PATHS ${AFDEP_LLVM_ROOT}/lib NO_DEFAULT_PATH REQUIRED)
+  find_library(AFDEP_CLANG_CPP NAMES clang-cpp PATHS ${AFDEP_LLVM_ROOT}/lib NO_DEFAULT_PATH
+               REQUIRED)
   add_library(afdep_llvm INTERFACE)
-  target_include_directories(afdep_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+  target_include_directories(afdep_llvm SYSTEM INTERFACE ${AFDEP_LLVM_INCLUDE})
   target_compile_definitions(afdep_llvm INTERFACE _GNU_SOURCE __STDC_CONSTANT_MACROS
                                                   __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
   target_link_libraries(afdep_llvm INTERFACE ${AFDEP_CLANG_CPP} ${AFDEP_LLVM})
@@ -49,7 +50,8 @@ endif()
 find_path(
   AFDEP_CUDA_INCLUDE nvrtc.h
   HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include
-        ${CMAKE_SOURCE_DIR}/build/cuda/nvidia/cu13/include REQUIRED
+        ${CMAKE_SOURCE_DIR}/build/cuda/nvidia/cu13/include  # where ./dev unpacks NVIDIA's wheels
+  REQUIRED
   DOC "Folder that holds cuda.h and nvrtc.h")
 add_library(afdep_cuda_headers INTERFACE)
 target_include_directories(afdep_cuda_headers SYSTEM INTERFACE ${AFDEP_CUDA_INCLUDE})
