@@ -1,0 +1,76 @@
+// Top-k routes: which experts, and so which workers, a token goes to. One warp a token; lane k holds choice k.
+#pragma once
+
+#include "afdep/abi.h"
+#include "afdep/memory.cuh"
+#include "afdep/thread.cuh"
+#include "afdep/wait.cuh"
+
+namespace afdep {
+
+constexpr int kNoExpert = -1;
+
+enum class RouteCheck { kReport, kTrap, kOff };
+
+namespace detail {
+
+template <typename IdType>
+AFDEP_DEVICE int64_t load_id(const void* ids, int64_t index);
+template <>
+AFDEP_DEVICE int64_t load_id<int32_t>(const void* ids, int64_t index) {
+  return static_cast<int32_t>(load_input_word(static_cast<const int32_t*>(ids) + index));
+}
+template <>
+AFDEP_DEVICE int64_t load_id<int64_t>(const void* ids, int64_t index) {
+  return static_cast<int64_t>(load_input_word64(static_cast<const int64_t*>(ids) + index));
+}
+
+}  // namespace detail
+
+// Lane k: the expert of choice k of `token`, kNoExpert for -1, for a token beyond `tokens`, for lanes beyond the top-k, and for
+// an id that is out of range or repeats an earlier one, so no later step can leave its tables.
+// kCheck other than kOff reports or traps on such ids; one caller per token does that.
+template <typename IdType, int kTopK, int kExperts, RouteCheck kCheck>
+AFDEP_DEVICE int load_route(const CommonArgs& args, const void* ids, int token, int tokens,
+                            uint32_t generation) {
+  const int lane = lane_index();
+  int64_t given = kNoExpert;
+  if (lane < kTopK && token < tokens) {
+    given = detail::load_id<IdType>(ids, static_cast<int64_t>(token) * kTopK + lane);
+  }
+  const bool in_range = given >= 0 && given < kExperts;
+  const uint32_t key = in_range ? static_cast<uint32_t>(given) : 0x80000000u + static_cast<uint32_t>(lane);
+  const bool repeated = lowest_bit(match(key)) != lane;
+  const bool bad = (!in_range && given != kNoExpert) || repeated;
+  if constexpr (kCheck != RouteCheck::kOff) {
+    if (bad) {
+      report_route(args, repeated ? kRouteDuplicate : kRouteOutOfRange, generation,
+                   static_cast<uint32_t>(token), static_cast<uint32_t>(lane), given);
+      if constexpr (kCheck == RouteCheck::kTrap) trap();
+    }
+  }
+  return in_range && !bad ? static_cast<int>(given) : kNoExpert;
+}
+
+// The workers that hold one of a token's experts.
+struct Destinations {
+  uint64_t mask;  // bit w: worker w
+
+  AFDEP_DEVICE bool includes(int worker) const { return (mask >> worker & 1u) != 0; }
+  AFDEP_DEVICE bool empty() const { return mask == 0; }
+  AFDEP_DEVICE int count() const { return count_bits(mask); }
+  // How many of them come before `worker`: the token's reply slot of that worker.
+  AFDEP_DEVICE int before(int worker) const { return count_bits(mask & ((uint64_t{1} << worker) - 1)); }
+};
+
+// expert: this lane's choice. Every lane gets the same answer.
+template <int kExpertsPerWorker>
+AFDEP_DEVICE Destinations destinations(int expert) {
+  const uint64_t bit =
+      expert == kNoExpert ? 0 : uint64_t{1} << (static_cast<unsigned>(expert) / kExpertsPerWorker);
+  const uint64_t low = reduce_or(static_cast<uint32_t>(bit));
+  const uint64_t high = reduce_or(static_cast<uint32_t>(bit >> 32));
+  return Destinations{high << 32 | low};
+}
+
+}  // namespace afdep
