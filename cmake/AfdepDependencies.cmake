@@ -1,6 +1,7 @@
 # Third-party libraries, each under one target name whatever the distribution calls it:
 #   fmt::fmt  yaml-cpp::yaml-cpp  nlohmann_json::nlohmann_json  CLI11::CLI11  xxhash::xxhash
-#   Boost::context  afdep_llvm (Clang and LLVM 19)  afdep_cuda_headers (cuda.h, nvrtc.h)
+#   Boost::context  benchmark::benchmark  afdep_llvm (Clang and LLVM 19)
+#   afdep_cuda_headers (cuda.h, nvrtc.h)
 
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
@@ -32,6 +33,7 @@ afdep_import_library(xxhash::xxhash xxhash.h xxhash)
 
 if(AFDEP_EMULATOR)
   find_package(Boost 1.74 REQUIRED COMPONENTS context)
+  find_package(benchmark 1.7 REQUIRED)
   set(AFDEP_LLVM_ROOT /usr/lib/llvm-19 CACHE PATH "Where LLVM and Clang 19 are installed")
   find_path(AFDEP_LLVM_INCLUDE llvm/IR/Module.h PATHS ${AFDEP_LLVM_ROOT}/include NO_DEFAULT_PATH
             REQUIRED)

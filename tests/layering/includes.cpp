@@ -17,30 +17,34 @@ struct Layer {
 const std::vector<Layer>& layers() {
   static const std::vector<Layer> kLayers{
       {"templates", {}},
+      {"afdep", {}},  // templates/device/common/afdep: the types that host and kernels share
       {"runtime/support", {}},
-      {"runtime/bundle", {"runtime/support"}},
-      {"runtime/backend", {"runtime/support", "runtime/bundle"}},
-      {"runtime/cuda", {"runtime/support", "runtime/bundle", "runtime/backend"}},
-      {"runtime/emulator", {"runtime/support", "runtime/bundle", "runtime/backend", "templates"}},
-      {"runtime/transport", {"runtime/support", "runtime/bundle", "runtime/backend"}},
-      {"runtime", {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/transport"}},
+      {"runtime/bundle", {"runtime/support", "afdep"}},
+      {"runtime/backend", {"runtime/support", "runtime/bundle", "afdep"}},
+      {"runtime/cuda", {"runtime/support", "runtime/bundle", "runtime/backend", "afdep"}},
+      {"runtime/emulator",
+       {"runtime/support", "runtime/bundle", "runtime/backend", "templates", "afdep"}},
+      {"runtime/transport", {"runtime/support", "runtime/bundle", "runtime/backend", "afdep"}},
+      {"runtime",
+       {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/transport", "afdep"}},
       {"generator/spec", {"runtime/support"}},
       {"generator/topology", {"runtime/support", "generator/spec"}},
-      {"generator/plan", {"runtime/support", "generator/spec", "generator/topology"}},
+      {"generator/plan", {"runtime/support", "generator/spec", "generator/topology", "afdep"}},
       // The plan alone is enough to emit: neither spec nor topology here.
       {"generator/emit", {"runtime/support", "generator/plan", "templates"}},
       {"generator/compile", {"runtime/support", "generator/emit", "templates"}},
       {"generator",
        {"runtime/support", "runtime/bundle", "generator/spec", "generator/topology",
-        "generator/plan", "generator/emit", "generator/compile"}},
+        "generator/plan", "generator/emit", "generator/compile", "templates", "afdep"}},
       {"generator/verify",
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
-        "generator/plan", "generator/emit", "generator/compile"}},
+        "generator/plan", "generator/emit", "generator/compile", "templates", "afdep"}},
       {"cli",
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/cuda", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
-        "generator/plan", "generator/emit", "generator/compile", "generator/verify"}},
+        "generator/plan", "generator/emit", "generator/compile", "generator/verify", "templates",
+        "afdep"}},
   };
   return kLayers;
 }
@@ -62,8 +66,8 @@ const std::vector<External>& externals() {
       {"boost/", {"runtime/emulator"}},
       {"yaml-cpp/", {"generator/spec"}},
       {"CLI/", {"cli"}},
-      {"xxhash.h", {"generator/plan", "generator/compile", "runtime/bundle"}},
-      {"nlohmann/", {"runtime/bundle", "generator/verify", "cli"}},
+      {"xxhash.h", {"generator/spec", "generator/compile", "runtime/bundle"}},
+      {"nlohmann/", {"generator/plan", "generator/verify", "runtime/bundle", "cli"}},
   };
   return kExternals;
 }
