@@ -30,7 +30,12 @@ function(afdep_add_test)
 endfunction()
 
 # afdep_add_fuzzer(NAME fuzz_spec SOURCES a.cpp... LIBRARIES afdep_spec...)
-# An executable that defines LLVMFuzzerTestOneInput; built by the preset "fuzz" only.
+# An executable that defines LLVMFuzzerTestOneInput; built by the preset "fuzz" only, whose target
+# "fuzzers" is all of them.
+if(AFDEP_FUZZ)
+  add_custom_target(fuzzers)
+endif()
+
 function(afdep_add_fuzzer)
   cmake_parse_arguments(arg "" "NAME" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT AFDEP_FUZZ)
@@ -39,4 +44,5 @@ function(afdep_add_fuzzer)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE afdep_options ${arg_LIBRARIES})
   target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${arg_NAME})
 endfunction()
