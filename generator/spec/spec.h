@@ -28,10 +28,25 @@ enum class Mixed : std::uint8_t { kUnion, kDirectional, kForbid };
 enum class Transport : std::uint8_t { kAuto, kLsa, kGin, kLoopback };
 enum class IdDtype : std::uint8_t { kInt32, kInt64 };
 enum class DispatchDtype : std::uint8_t {
-  kBf16, kFp16, kFp8E4m3, kFp8E5m2, kMxfp8E4m3, kMxfp8E5m2, kMxfp4E2m1, kInt8
+  kBf16,
+  kFp16,
+  kFp8E4m3,
+  kFp8E5m2,
+  kMxfp8E4m3,
+  kMxfp8E5m2,
+  kMxfp4E2m1,
+  kInt8
 };
-// kByDtype: none for bf16 and fp16, block-128 FP32 for fp8, E8M0 per 32 for mxfp, per token for int8.
-enum class Scale : std::uint8_t { kByDtype, kNone, kFp32Block128, kFp32Token, kUe8m0Block128, kE8m0Block32 };
+// kByDtype: none for bf16 and fp16, block-128 FP32 for fp8, E8M0 per 32 for mxfp, per token for
+// int8.
+enum class Scale : std::uint8_t {
+  kByDtype,
+  kNone,
+  kFp32Block128,
+  kFp32Token,
+  kUe8m0Block128,
+  kE8m0Block32
+};
 enum class Quantize : std::uint8_t { kCaller, kKernel };
 enum class ReplyDtype : std::uint8_t { kBf16, kFp16, kFp32, kFp8E4m3 };
 enum class AppliedBy : std::uint8_t { kFfn, kSource };
@@ -45,7 +60,8 @@ enum class GraphMode : std::uint8_t { kCapture, kOff };
 enum class RouteCheck : std::uint8_t { kReport, kTrap, kOff };
 enum class CacheMode : std::uint8_t { kJit, kAot };
 
-// One NVLink domain group: either `count` domains of `attention` + `ffn` ranks each, or one domain of listed `ranks`.
+// One NVLink domain group: either `count` domains of `attention` + `ffn` ranks each, or one domain
+// of listed `ranks`.
 struct Domain {
   std::string name;
   int count = 1;

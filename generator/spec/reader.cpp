@@ -1,0 +1,49 @@
+#include "generator/spec/reader.h"
+
+#include <utility>
+
+#include "generator/spec/decode.h"
+#include "generator/spec/defaults.h"
+#include "generator/spec/origin.h"
+#include "generator/spec/read_spec.h"
+#include "generator/spec/sink.h"
+#include "generator/spec/source_text.h"
+#include "generator/spec/supported.h"
+#include "generator/spec/tree.h"
+#include "generator/spec/validate.h"
+
+namespace afdep::spec {
+
+Result<TextTree> read_text_tree(std::string_view text, const std::string& file) {
+  AFDEP_RETURN_IF_FAILED(check_text(text, file));
+  Sink sink;
+  std::optional<Node> root = read_tree(without_byte_order_mark(text), file, sink);
+  if (!root) return Failure(sink.take_sorted());
+  return TextTree{std::move(*root), std::move(sink)};
+}
+
+Result<Spec> read_spec(TextTree tree, const std::string& file) {
+  Sink& sink = tree.sink;
+  Spec spec = default_spec();
+  Origin origin(file);
+  decode(tree.root, file, spec, origin, sink);
+  fill_dependent_defaults(spec);
+  if (tree.root.kind == Node::Kind::kMapping) validate(spec, origin, sink);
+  if (!sink.empty()) return Failure(sink.take_sorted());
+  if (Diagnostics refused = unsupported(spec); !refused.empty()) return Failure(std::move(refused));
+  return spec;
+}
+
+Result<Spec> parse(std::string_view text, std::string file_name) {
+  Result<TextTree> tree = read_text_tree(text, file_name);
+  if (!tree) return tree.failure();
+  return read_spec(std::move(*tree), file_name);
+}
+
+Result<Spec> load(const std::filesystem::path& path) {
+  Result<std::string> text = read_text(path);
+  if (!text) return text.failure();
+  return parse(*text, path.string());
+}
+
+}  // namespace afdep::spec
