@@ -73,4 +73,15 @@ AFDEP_DEVICE Destinations destinations(int expert) {
   return Destinations{high << 32 | low};
 }
 
+// Dispatch keeps each token's destinations in the workspace for collect: the caller may change its ids in between.
+AFDEP_DEVICE void store_destinations(uint8_t* table, int token, const Destinations& to) {
+  store_word(table + token * 8, static_cast<uint32_t>(to.mask));
+  store_word(table + token * 8 + 4, static_cast<uint32_t>(to.mask >> 32));
+}
+AFDEP_DEVICE Destinations load_destinations(const uint8_t* table, int token) {
+  const uint64_t low = load_word(table + token * 8);
+  const uint64_t high = load_word(table + token * 8 + 4);
+  return Destinations{high << 32 | low};
+}
+
 }  // namespace afdep

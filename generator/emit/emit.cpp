@@ -1,0 +1,100 @@
+#include "generator/emit/emit.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "generator/emit/engine.h"
+#include "generator/emit/hygiene.h"
+#include "runtime/support/check.h"
+#include "templates/embedded.h"
+
+namespace afdep::emit {
+namespace {
+
+// Byte counts and offsets may pass 2^31; everything else is an int.
+std::string_view type_of(const std::string& name) {
+  return name.ends_with("Bytes") || name.ends_with("Offset") ? "int64_t" : "int";
+}
+
+std::vector<Record> constants_of(const plan::Kernel& kernel) {
+  std::vector<Record> records;
+  for (const plan::Constant& constant : kernel.constants) {
+    records.push_back({{"type", type_of(constant.name)},
+                       {"name", constant.name},
+                       {"value", constant.value},
+                       {"why", constant.why}});
+  }
+  return records;
+}
+
+std::vector<Record> workers_of(const plan::ExchangePlan& plan) {
+  std::vector<Record> records;
+  for (int worker = 0; worker < plan.ffn_ranks; ++worker) records.push_back({{"index", worker}});
+  return records;
+}
+
+std::string_view route_check(plan::RouteCheck check) {
+  switch (check) {
+    case plan::RouteCheck::kReport:
+      return "afdep::RouteCheck::kReport";
+    case plan::RouteCheck::kTrap:
+      return "afdep::RouteCheck::kTrap";
+    case plan::RouteCheck::kOff:
+      return "afdep::RouteCheck::kOff";
+  }
+  return {};
+}
+
+// Exactly what the kernel's template uses: the engine refuses an argument that no line uses.
+Arguments arguments_of(const plan::ExchangePlan& plan, const plan::Kernel& kernel) {
+  Arguments arguments{{"name", plan.name},
+                      {"symbol", kernel.symbol},
+                      {"bucket", kernel.bucket},
+                      {"constants", constants_of(kernel)}};
+  for (const auto& [name, holds] : kernel.structure) {
+    arguments.add(name, holds);
+  }
+  switch (kernel.operation) {
+    case plan::Operation::kDispatch:
+      arguments.add("id_type", plan.id_type == plan::IdType::kInt32 ? "int32_t" : "int64_t");
+      arguments.add("route_check", route_check(plan.route_check));
+      if (kernel.structure.at("spelled")) arguments.add("workers", workers_of(plan));
+      break;
+    case plan::Operation::kCollect:
+      if (!kernel.structure.at("single_reply")) {
+        arguments.add("by_slot", plan.ffn_ranks > plan.top_k ? "true" : "false");
+      }
+      break;
+    case plan::Operation::kReceive:
+    case plan::Operation::kReply:
+    case plan::Operation::kCollectView:
+      break;
+  }
+  return arguments;
+}
+
+}  // namespace
+
+std::vector<KernelSource> emit(const plan::ExchangePlan& plan, Coverage* coverage) {
+  std::vector<KernelSource> sources;
+  for (const plan::BucketPlan& bucket : plan.buckets) {
+    for (const plan::Kernel& kernel : bucket.kernels) {
+      Result<std::string> text =
+          expand(kernel.template_path, arguments_of(plan, kernel), templates::find, coverage);
+      AFDEP_CHECK(text.ok(), to_string(text.diagnostics()));
+      KernelSource source;
+      source.symbol = kernel.symbol;
+      source.file_name = fmt::format("{}_{}_b{}.cu", plan::to_string(kernel.role),
+                                     plan::to_string(kernel.operation), kernel.bucket);
+      source.text = std::move(*text);
+      const auto hygiene = check_emitted(source.text, source.file_name);
+      AFDEP_CHECK(hygiene.empty(), source.file_name + ": " + to_string(hygiene));
+      sources.push_back(std::move(source));
+    }
+  }
+  return sources;
+}
+
+}  // namespace afdep::emit

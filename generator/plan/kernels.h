@@ -1,0 +1,30 @@
+// The kernels of one bucket: shape, named constants, template conditions and steps of each.
+#pragma once
+
+#include <vector>
+
+#include "generator/plan/plan.h"
+#include "runtime/support/result.h"
+
+namespace afdep::plan {
+
+// What the shapes of a bucket need beyond the plan.
+struct BucketRequest {
+  int bucket = 0;
+  Protocol protocol = Protocol::kFlagInData;
+  int attention_sms = 0;
+  int ffn_sms = 0;
+};
+
+// Chunks of a bucket's tokens, for the layout: flags of one source at one worker, and of one worker at one source.
+int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request);
+int reply_chunks(const ExchangePlan& plan, const BucketRequest& request);
+
+// dispatch, receive, reply, collect and, for a chunked bucket of a layout with a view, collect_view. The plan's layouts are
+// final. Fails with kLaunch where receive's rank table does not fit an SM's shared memory.
+Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketRequest& request);
+
+// What the roles publish to each other in a bucket.
+std::vector<Signal> signals_of(const ExchangePlan& plan, Protocol protocol);
+
+}  // namespace afdep::plan

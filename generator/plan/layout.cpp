@@ -1,0 +1,122 @@
+#include "generator/plan/layout.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/support/check.h"
+
+namespace afdep::plan {
+namespace {
+
+constexpr std::int64_t kRegionAlignment = 256;
+constexpr int kPacketBytes = 16;
+constexpr int kPacketPayloadBytes = 12;
+constexpr int kWordBytes = 4;
+
+std::int64_t align_up(std::int64_t bytes) {
+  return (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
+}
+
+// Appends regions one after another.
+class Arena {
+ public:
+  explicit Arena(std::vector<Region>& regions) : regions_(regions) {}
+
+  void add(std::string name, int halves, int peers, std::int64_t items, std::int64_t item_bytes,
+           std::string purpose) {
+    if (items == 0) return;
+    Region region;
+    region.name = std::move(name);
+    region.offset = end_;
+    region.halves = halves;
+    region.peers = peers;
+    region.items = items;
+    region.item_bytes = item_bytes;
+    region.peer_bytes = align_up(items * item_bytes);
+    region.half_bytes = peers * region.peer_bytes;
+    region.purpose = std::move(purpose);
+    end_ += region.bytes();
+    regions_.push_back(std::move(region));
+  }
+
+  [[nodiscard]] std::int64_t end() const { return end_; }
+
+ private:
+  std::vector<Region>& regions_;
+  std::int64_t end_ = 0;
+};
+
+}  // namespace
+
+int table_entry_bytes(int top_k) { return (top_k + 1) / 2 * kPacketBytes; }
+
+int row_packets(int row_bytes) {
+  return (row_bytes + kPacketPayloadBytes - 1) / kPacketPayloadBytes;
+}
+
+int reply_slots(int ffn_ranks, int top_k) { return std::min(ffn_ranks, top_k); }
+
+RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
+  const int slots = reply_slots(plan.ffn_ranks, plan.top_k);
+  RoleLayout layout;
+  layout.role = Role::kAttention;
+  Arena window(layout.window);
+  window.add("done", 1, 1, plan.ffn_ranks, kWordBytes,
+             "a word a worker: the newest generation that it has read to the end");
+  window.add("reply_packets", 2, slots, sizes.flag_in_data_bucket,
+             std::int64_t{row_packets(plan.row_bytes)} * kPacketBytes,
+             "replies of flag_in_data buckets, a block a reply slot, an item a token");
+  if (plan.has_view) {
+    window.add("view", 1, 1, plan.capacity, plan.row_bytes,
+               "collected rows that the caller reads in place; the next dispatch orders its reuse");
+  } else {
+    window.add("replies", 2, slots, sizes.chunked_bucket, plan.row_bytes,
+               "replies of chunked buckets, a block a reply slot, an item a token");
+  }
+  window.add("reply_flags", 2, plan.ffn_ranks, sizes.reply_chunks, kWordBytes,
+             "a word a worker and chunk of tokens: the generation whose replies are there");
+  layout.window_bytes = window.end();
+  Arena workspace(layout.workspace);
+  workspace.add("destinations", 1, 1, plan.capacity, 8,
+                "a mask of workers a token: dispatch writes it, collect reads it");
+  layout.workspace_bytes = workspace.end();
+  return layout;
+}
+
+RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
+  RoleLayout layout;
+  layout.role = Role::kFfn;
+  Arena window(layout.window);
+  window.add("table", 2, plan.attention_ranks, plan.capacity, table_entry_bytes(plan.top_k),
+             "top-k tables, a block a source, an item a token: two choices a packet");
+  window.add("row_packets", 2, plan.attention_ranks, sizes.flag_in_data_bucket,
+             std::int64_t{row_packets(plan.row_bytes)} * kPacketBytes,
+             "rows of flag_in_data buckets, a block a source, an item a token");
+  window.add("rows", 2, plan.attention_ranks, sizes.chunked_bucket, plan.row_bytes,
+             "rows of chunked buckets, a block a source, an item a token");
+  window.add("row_flags", 2, plan.attention_ranks, sizes.dispatch_chunks, kWordBytes,
+             "a word a source and chunk of tokens: the generation whose rows are there");
+  layout.window_bytes = window.end();
+  Arena workspace(layout.workspace);
+  const std::int64_t units = std::int64_t{plan.attention_ranks} * plan.capacity;
+  workspace.add("unit_rows", 1, 1, units, std::int64_t{plan.top_k} * kWordBytes,
+                "rows of a (source, token) unit: receive writes them, reply reads them");
+  if (plan.ffn_ranks > plan.top_k) {
+    workspace.add("unit_slots", 1, 1, units, kWordBytes,
+                  "reply slot of a unit: receive writes it, reply reads it");
+  }
+  layout.workspace_bytes = workspace.end();
+  return layout;
+}
+
+const Region& region_of(const RoleLayout& layout, std::string_view name) {
+  for (const std::vector<Region>* regions : {&layout.window, &layout.workspace}) {
+    for (const Region& region : *regions) {
+      if (region.name == name) return region;
+    }
+  }
+  fail_check("the layout has no region " + std::string(name), std::source_location::current());
+}
+
+}  // namespace afdep::plan

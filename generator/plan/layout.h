@@ -1,0 +1,33 @@
+// Where everything lies in the registered window and the workspace of each role.
+#pragma once
+
+#include <cstdint>
+
+#include "generator/plan/plan.h"
+
+namespace afdep::plan {
+
+// Tokens of the largest bucket of each protocol; 0: no bucket uses it. Packets and raw rows never share bytes: a raw row could
+// hold the generation that a packet's reader waits for.
+struct InboxSizes {
+  int capacity = 0;
+  int flag_in_data_bucket = 0;
+  int chunked_bucket = 0;
+  int dispatch_chunks = 0;  // flags of one source at one worker
+  int reply_chunks = 0;     // flags of one worker at one source
+};
+
+// Bytes of one token's top-k table entry: two choices a 16-byte packet.
+int table_entry_bytes(int top_k);
+// Packets of one row: 12 bytes of it in each.
+int row_packets(int row_bytes);
+// Reply slots of one source: a worker's index, or with more workers than choices its place among the token's workers.
+int reply_slots(int ffn_ranks, int top_k);
+
+RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes);
+RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes);
+
+// Precondition: the layout has it.
+const Region& region_of(const RoleLayout& layout, std::string_view name);
+
+}  // namespace afdep::plan

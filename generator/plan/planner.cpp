@@ -1,0 +1,152 @@
+#include "generator/plan/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "generator/plan/floor.h"
+#include "generator/plan/kernels.h"
+#include "generator/plan/layout.h"
+#include "generator/plan/shape.h"
+#include "generator/spec/digest.h"
+#include "generator/spec/resolve.h"
+#include "runtime/support/check.h"
+
+namespace afdep::plan {
+namespace {
+
+// Up to this much payload of one source, packets win: 4/3 of the bytes, but no fence and no flag on the path.
+// Measured on an H200; docs/performance.md, "Choosing a protocol".
+constexpr std::int64_t kFlagInDataBytes = 1 << 20;
+
+Protocol choose_protocol(const spec::Spec& spec, int bucket, int row_bytes) {
+  switch (spec::bucket_protocol(spec, bucket)) {
+    case spec::Protocol::kFlagInData:
+      return Protocol::kFlagInData;
+    case spec::Protocol::kChunked:
+      return Protocol::kChunked;
+    case spec::Protocol::kBulk:
+      return Protocol::kBulk;
+    case spec::Protocol::kAuto:
+      break;
+  }
+  return std::int64_t{bucket} * row_bytes <= kFlagInDataBytes ? Protocol::kFlagInData
+                                                              : Protocol::kChunked;
+}
+
+RouteCheck route_check(spec::RouteCheck check) {
+  switch (check) {
+    case spec::RouteCheck::kReport:
+      return RouteCheck::kReport;
+    case spec::RouteCheck::kTrap:
+      return RouteCheck::kTrap;
+    case spec::RouteCheck::kOff:
+      return RouteCheck::kOff;
+  }
+  return RouteCheck::kReport;
+}
+
+// Bytes under uniform routing: a token misses a worker with the chance that all its choices lie elsewhere.
+Traffic traffic_of(const ExchangePlan& plan, int bucket, Protocol protocol) {
+  double miss = 1;
+  for (int i = 0; i < plan.top_k; ++i) {
+    const int elsewhere = plan.experts - plan.local_experts() - i;
+    miss *= elsewhere > 0 ? static_cast<double>(elsewhere) / (plan.experts - i) : 0;
+  }
+  const double hits = 1 - miss;  // expected rows of a token at one worker's inbox
+  const double row = plan.row_bytes;
+  const double wire_row = protocol == Protocol::kFlagInData ? row_packets(plan.row_bytes) * 16.0 : row;
+  const double table = table_entry_bytes(plan.top_k);
+  const double tokens = bucket;
+  const double sources = plan.attention_ranks;
+  const double workers = plan.ffn_ranks;
+  const double expanded = sources * tokens * plan.top_k / workers;  // rows of one worker's receive tensor
+  Traffic traffic;
+  traffic.dispatch_wire_bytes = tokens * workers * (hits * wire_row + table);
+  traffic.reply_wire_bytes = sources * tokens * hits * wire_row;
+  traffic.source_memory_bytes = tokens * (row + workers * hits * wire_row + row);
+  traffic.worker_memory_bytes =
+      sources * tokens * (hits * wire_row + table) + expanded * row + expanded * row + sources * tokens * hits * wire_row;
+  return traffic;
+}
+
+}  // namespace
+
+Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topology) {
+  ExchangePlan plan;
+  plan.name = spec.name.value;
+  plan.spec_digest = spec::digest(spec);
+  plan.attention_ranks = topology.attention_ranks;
+  plan.ffn_ranks = topology.ffn_ranks;
+  plan.ffn_first = topology.ffn_first;
+  plan.hidden = spec.model.hidden_size.value;
+  plan.experts = spec.model.num_experts.value;
+  plan.top_k = spec.model.top_k.value;
+  plan.row_bytes = plan.hidden * 2;
+  plan.expert_alignment = spec.expert_alignment.value;
+  plan.zero_padding = spec.receive_padding.value == spec::Padding::kZero && plan.expert_alignment > 1;
+  plan.host_counts = spec.host_counts.value;
+  plan.capture = spec.graph_mode.value == spec::GraphMode::kCapture;
+  plan.has_view = plan.ffn_ranks == 1;
+  plan.id_type = spec.id_dtype.value == spec::IdDtype::kInt32 ? IdType::kInt32 : IdType::kInt64;
+  plan.route_check = route_check(spec.route_check.value);
+  for (const spec::Arch arch : spec.arch.value) {
+    plan.arches.push_back(arch == spec::Arch::kSm90a ? Arch::kSm90a : Arch::kSm100a);
+  }
+  plan.device_timeout_ms = spec.device_timeout_ms.value;
+  plan.host_timeout_ms = spec.host_timeout_ms.value;
+
+  std::vector<int> buckets = spec.capacity.buckets.value;
+  if (buckets.empty()) buckets.push_back(spec.capacity.tokens_per_rank.value);
+  plan.capacity = buckets.back();
+
+  const spec::NumSms sms = spec.num_sms.value;
+  InboxSizes sizes;
+  sizes.capacity = plan.capacity;
+  std::vector<BucketRequest> requests;
+  for (const int bucket : buckets) {
+    BucketRequest request;
+    request.bucket = bucket;
+    request.protocol = choose_protocol(spec, bucket, plan.row_bytes);
+    request.attention_sms = sms.attention > 0 ? sms.attention : kDefaultSms;
+    request.ffn_sms = sms.ffn > 0 ? sms.ffn : kDefaultSms;
+    AFDEP_CHECK(request.protocol != Protocol::kBulk, "spec::parse refuses kernel.protocol: bulk");
+    if (request.protocol == Protocol::kFlagInData) {
+      sizes.flag_in_data_bucket = std::max(sizes.flag_in_data_bucket, bucket);
+    } else {
+      sizes.chunked_bucket = std::max(sizes.chunked_bucket, bucket);
+      sizes.dispatch_chunks = std::max(sizes.dispatch_chunks, dispatch_chunks(plan, request));
+      sizes.reply_chunks = std::max(sizes.reply_chunks, reply_chunks(plan, request));
+    }
+    requests.push_back(request);
+  }
+  plan.attention = attention_layout(plan, sizes);
+  plan.ffn = ffn_layout(plan, sizes);
+  plan.window_bytes = std::max(plan.attention.window_bytes, plan.ffn.window_bytes);
+
+  Diagnostics failures;
+  for (const BucketRequest& request : requests) {
+    Result<std::vector<Kernel>> kernels = kernels_of(plan, request);
+    if (!kernels.ok()) {
+      failures.insert(failures.end(), kernels.diagnostics().begin(), kernels.diagnostics().end());
+      continue;
+    }
+    BucketPlan bucket;
+    bucket.bucket = request.bucket;
+    bucket.protocol = request.protocol;
+    bucket.kernels = std::move(*kernels);
+    bucket.signals = signals_of(plan, request.protocol);
+    bucket.critical_path = {{Operation::kDispatch, Operation::kReceive, "rows"},
+                            {Operation::kReply, Operation::kCollect, "replies"}};
+    bucket.traffic = traffic_of(plan, request.bucket, request.protocol);
+    bucket.floor = floor_of(plan, bucket, h200_rates());
+    plan.buckets.push_back(std::move(bucket));
+  }
+  if (!failures.empty()) {
+    for (Diagnostic& failure : failures) failure.place = spec.capacity.buckets.place;
+    return Failure(std::move(failures));
+  }
+  return plan;
+}
+
+}  // namespace afdep::plan

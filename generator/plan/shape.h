@@ -1,0 +1,47 @@
+// Grid and block of each kernel: how rows are spread over lanes, warps and CTAs.
+#pragma once
+
+#include <cstdint>
+
+namespace afdep::plan {
+
+// Limits of sm_90a and sm_100a that plans keep to.
+constexpr int kMaxThreads = 512;           // a CTA, so that two fit an SM with 64 registers a thread
+constexpr int kBlocksPerSm = 2;
+constexpr int kRegistersPerSm = 65536;
+constexpr int kRegisterGranule = 8;        // registers are given out in steps of 8 a thread
+constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
+constexpr int kDefaultSms = 24;            // kernel.num_sms: auto
+
+// flag_in_data: a group of warps takes a row, each lane some packets of it.
+struct PacketShape {
+  int lane_packets = 1;
+  int group_warps = 1;
+  int groups = 1;  // a CTA
+  int grid = 1;
+  int threads = 32;
+  bool one_round = false;  // every item has a group of its own
+};
+
+// items: rows that the grid handles at most; sms: CTAs at most.
+PacketShape packet_shape(int row_packets, std::int64_t items, int sms);
+
+// chunked: a warp takes a row, then the next of its chunk.
+struct ChunkShape {
+  int grid = 1;
+  int threads = kMaxThreads;
+  int chunk_rows = 1;    // rows under one release flag
+  int lane_vectors = 1;  // 16-byte vectors of a lane in flight
+  int pieces = 1;        // rounds of lane_vectors that a row takes
+};
+
+// rows: of one writer and bucket; max_lane_vectors: what the kernel's registers allow.
+ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_vectors);
+
+// Registers a thread that a launch bound of `threads` x kBlocksPerSm leaves.
+int register_ceiling(int threads);
+
+// sizeof(afdep::RankTable<local_experts, own_units, top_k>) in templates/device/common/afdep/rank.cuh, which asserts it.
+std::int64_t rank_table_bytes(int local_experts, std::int64_t own_units, int top_k);
+
+}  // namespace afdep::plan
