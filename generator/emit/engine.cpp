@@ -145,10 +145,10 @@ class Expander {
       text += *string;
     } else if (const auto* integer = std::get_if<std::int64_t>(&value.held)) {
       text += fmt::format("{}", *integer);
+    } else if (const auto* flag = std::get_if<bool>(&value.held)) {
+      text += *flag ? "true" : "false";
     } else {
-      mistake(line, name.column,
-              fmt::format("'{}' is {}: only a string or an integer becomes text", name.spelled(),
-                          type_name(value)));
+      mistake(line, name.column, fmt::format("'{}' is a list: loop over it", name.spelled()));
     }
   }
 
