@@ -8,6 +8,9 @@
 namespace afdep::verify {
 namespace {
 
+// Adding x to it gives x for every x, so the sum of one row is that row, -0 included.
+constexpr float kNothing = -0.0F;
+
 bool counts(const Shape& shape, const SourceInput& input, int token, int choice) {
   const std::int64_t* ids =
       &input.ids[static_cast<std::size_t>(token) * static_cast<std::size_t>(shape.top_k)];
@@ -70,9 +73,9 @@ std::vector<std::vector<Bf16>> collect_model(const Shape& shape,
     Bf16* to = &out[static_cast<std::size_t>(token.first)]
                    [static_cast<std::size_t>(token.second) * hidden];
     for (std::size_t column = 0; column < hidden; ++column) {
-      float sum = 0;
+      float sum = kNothing;
       for (const auto& [worker, rows] : workers) {
-        float partial = 0;
+        float partial = kNothing;
         for (const auto& [choice, row] : rows) partial += to_float(row[column]);
         sum += to_float(to_bf16(partial));
       }

@@ -1,0 +1,106 @@
+// afdep-gen: from a deployment spec to kernels, and everything one wants to know on the way.
+#include <CLI/CLI.hpp>
+
+#include "cli/console.h"
+#include "cli/gen_commands.h"
+
+namespace afdep::cli {
+namespace {
+
+constexpr const char* kFooter = R"(
+A spec is a YAML file (docs/spec.md); "-" reads it from standard input.
+Exit codes: 0 ok, 1 spec or verification refused, 2 usage, 3 toolchain or environment, 70 internal.)";
+
+void add_json(CLI::App& app, bool& json) {
+  app.add_flag("--json", json, "Print the result, or the errors, as JSON");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Generates the kernels of an attention-FFN exchange from a deployment spec.",
+               "afdep-gen");
+  app.set_version_flag("--version", "afdep-gen " AFDEP_VERSION);
+  app.footer(kFooter);
+  app.require_subcommand(0, 1);
+
+  GenerateArguments generate;
+  app.add_option("SPEC", generate.spec, "Generate a bundle from this spec");
+  app.add_option("-o,--output", generate.out, "Folder of the bundle: new, empty or a bundle");
+  app.add_option("--arch", generate.arches, "Compile for these architectures, not the spec's")
+      ->delimiter(',')
+      ->type_name("ARCH,...");
+  app.add_flag("--emit-only", generate.emit_only, "Sources only, compile nothing");
+  add_json(app, generate.json);
+
+  CheckArguments check;
+  CLI::App* check_app = app.add_subcommand("check", "Check specs without generating anything");
+  check_app->add_option("SPEC", check.specs, "Specs to check")->required();
+  add_json(*check_app, check.json);
+
+  PrintArguments print;
+  CLI::App* print_app = app.add_subcommand("print", "Print a spec in its canonical form");
+  print_app->add_option("SPEC", print.spec)->required();
+  print_app->add_flag("--resolved", print.resolved, "With every default and preset filled in");
+
+  PlanArguments plan;
+  CLI::App* plan_app = app.add_subcommand("plan", "Print the plan of the exchange");
+  plan_app->add_option("SPEC", plan.spec)->required();
+  plan_app->add_option("--svg", plan.svg, "Also draw the exchange (of --bucket, or the first)")
+      ->type_name("FILE");
+  plan_app->add_option("--bucket", plan.bucket, "This bucket only")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  add_json(*plan_app, plan.json);
+
+  VerifyArguments verify;
+  CLI::App* verify_app = app.add_subcommand(
+      "verify", "Run every rank's kernels on the CPU emulator and compare with a scalar model");
+  verify_app->add_option("SPEC", verify.spec)->required();
+  CLI::Option* seeds =
+      verify_app->add_option("--seeds", verify.seeds, "Schedules to try, seeds 1 to N (default: 3)")
+          ->check(CLI::Range(1, 1'000'000))
+          ->type_name("N");
+  verify_app->add_option("--seed", verify.seed, "Only this schedule: repeats a failure")
+      ->check(CLI::PositiveNumber)
+      ->excludes(seeds)
+      ->type_name("S");
+  verify_app->add_option("--bucket", verify.bucket, "This bucket of the spec only")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  verify_app->add_flag("--true-size", verify.true_size,
+                       "The spec's own hidden size, experts and buckets, nothing shrunk");
+  add_json(*verify_app, verify.json);
+
+  DiffArguments diff;
+  CLI::App* diff_app =
+      app.add_subcommand("diff", "Show how the emitted sources of two specs differ");
+  diff_app->add_option("OLD", diff.old_spec)->required();
+  diff_app->add_option("NEW", diff.new_spec)->required();
+
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) {
+      if (generate.spec.empty()) throw CLI::RequiredError("SPEC or a command");
+      if (generate.out.empty()) throw CLI::RequiredError("-o DIR");
+    } else if (!generate.spec.empty() || !generate.out.empty() || !generate.arches.empty() ||
+               generate.emit_only || generate.json) {
+      throw CLI::ExtrasError({"what comes before the command"});
+    }
+  } catch (const CLI::ParseError& error) {
+    // Help and version are "errors" with exit code 0.
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+
+  if (*check_app) return run_check(check);
+  if (*print_app) return run_print(print);
+  if (*plan_app) return run_plan(plan);
+  if (*verify_app) return run_verify(verify);
+  if (*diff_app) return run_diff(diff);
+  return run_generate(generate);
+}
+
+}  // namespace
+}  // namespace afdep::cli
+
+int main(int argc, char** argv) {
+  return afdep::cli::run_guarded("afdep-gen", [&] { return afdep::cli::run(argc, argv); });
+}

@@ -1,0 +1,168 @@
+#include "generator/verify/reduce.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "generator/generate.h"
+#include "generator/spec/overrides.h"
+#include "generator/spec/reader.h"
+
+namespace afdep::verify {
+namespace {
+
+constexpr int kLargestReducedHidden = 128;
+// Sizes tried, smallest first, for a bucket with a wanted structure.
+constexpr int kCandidates[] = {2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32};
+
+// What decides which template text a bucket's kernels have.
+using Structure = std::pair<plan::Protocol, std::vector<std::map<std::string, bool>>>;
+
+Structure structure_of(const plan::BucketPlan& bucket) {
+  Structure structure{bucket.protocol, {}};
+  for (const plan::Kernel& kernel : bucket.kernels) structure.second.push_back(kernel.structure);
+  return structure;
+}
+
+// Buckets of the plan that differ in structure, each with the buckets like it.
+std::vector<std::pair<Structure, std::vector<int>>> wanted_structures(
+    const plan::ExchangePlan& plan, int only_bucket) {
+  std::vector<std::pair<Structure, std::vector<int>>> wanted;
+  for (const plan::BucketPlan& bucket : plan.buckets) {
+    if (only_bucket != 0 && bucket.bucket != only_bucket) continue;
+    const Structure structure = structure_of(bucket);
+    const auto known = std::ranges::find(wanted, structure, [](const auto& w) { return w.first; });
+    if (known == wanted.end()) {
+      wanted.push_back({structure, {bucket.bucket}});
+    } else {
+      known->second.push_back(bucket.bucket);
+    }
+  }
+  return wanted;
+}
+
+class Reducer {
+ public:
+  Reducer(std::string_view text, std::string file, const plan::ExchangePlan& plan)
+      : text_(text), file_(std::move(file)), hidden_(reduced_hidden(plan.hidden)) {
+    // More ranks, fewer CTAs each.
+    const bool many = plan.ranks() > 16;
+    attention_sms_ = many ? 1 : 2;
+    ffn_sms_ = many ? 2 : 3;
+  }
+
+  Result<spec::Spec> with_buckets(const std::vector<TestedBucket>& buckets) const {
+    std::vector<int> sizes;
+    std::string protocols;
+    for (const TestedBucket& bucket : buckets) {
+      sizes.push_back(bucket.tested);
+      protocols += fmt::format("{}{}: {}", protocols.empty() ? "" : ", ", bucket.tested,
+                               plan::to_string(bucket.protocol));
+    }
+    const std::vector<spec::Override> overrides{
+        {"model.hidden_size", fmt::format("{}", hidden_)},
+        {"capacity.tokens_per_rank", fmt::format("{}", sizes.back())},
+        {"capacity.buckets", fmt::format("[{}]", fmt::join(sizes, ", "))},
+        {"kernel.num_sms", fmt::format("{{attention: {}, ffn: {}}}", attention_sms_, ffn_sms_)},
+        {"kernel.protocol", fmt::format("{{{}}}", protocols)},
+    };
+    return spec::with_overrides(text_, file_, overrides);
+  }
+
+  // The smallest size above `above` that has the structure; else just one above it.
+  Result<int> find_size(const Structure& structure, int above) const {
+    for (const int size : kCandidates) {
+      if (size <= above) continue;
+      const Result<spec::Spec> spec =
+          with_buckets({{.tested = size, .stand_for = {}, .protocol = structure.first}});
+      if (!spec.ok()) return spec.failure();
+      const Result<plan::ExchangePlan> plan = plan_exchange(*spec);
+      if (!plan.ok()) return plan.failure();
+      if (structure_of(plan->buckets.front()) == structure) return size;
+    }
+    return std::max(above + 1, kCandidates[0]);
+  }
+
+ private:
+  std::string_view text_;
+  std::string file_;
+  int hidden_;
+  int attention_sms_ = 0;
+  int ffn_sms_ = 0;
+};
+
+Result<plan::ExchangePlan> plan_of(std::string_view text, const std::string& file) {
+  const Result<spec::Spec> spec = spec::parse(text, file);
+  if (!spec.ok()) return spec.failure();
+  return plan_exchange(*spec);
+}
+
+Failure no_bucket(const plan::ExchangePlan& plan, int bucket) {
+  std::vector<int> known;
+  for (const plan::BucketPlan& each : plan.buckets) known.push_back(each.bucket);
+  return Failure(ErrorCode::kBuckets,
+                 fmt::format("bucket {} is not a bucket of {}", bucket, plan.name),
+                 fmt::format("capacity.buckets holds {}", fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+int reduced_hidden(int hidden) {
+  if (hidden <= kLargestReducedHidden) return hidden;
+  switch (hidden * 2 % 12) {
+    case 4:
+      return 56;  // 112 bytes
+    case 8:
+      return 64;  // 128 bytes
+    default:
+      return 72;  // 144 bytes
+  }
+}
+
+Result<Subject> reduce(std::string_view text, const std::string& file, int bucket) {
+  const Result<plan::ExchangePlan> plan = plan_of(text, file);
+  if (!plan.ok()) return plan.failure();
+  const auto wanted = wanted_structures(*plan, bucket);
+  if (wanted.empty()) return no_bucket(*plan, bucket);
+
+  const Reducer reducer(text, file, *plan);
+  Subject subject;
+  for (const auto& [structure, stand_for] : wanted) {
+    const int above = subject.buckets.empty() ? 0 : subject.buckets.back().tested;
+    const Result<int> size = reducer.find_size(structure, above);
+    if (!size.ok()) return size.failure();
+    subject.buckets.push_back(
+        {.tested = *size, .stand_for = stand_for, .protocol = structure.first});
+  }
+  Result<spec::Spec> spec = reducer.with_buckets(subject.buckets);
+  if (!spec.ok()) return spec.failure();
+  subject.spec = std::move(*spec);
+  return subject;
+}
+
+Result<Subject> at_true_size(std::string_view text, const std::string& file, int bucket) {
+  const Result<plan::ExchangePlan> plan = plan_of(text, file);
+  if (!plan.ok()) return plan.failure();
+  Subject subject;
+  for (const plan::BucketPlan& each : plan->buckets) {
+    if (bucket != 0 && each.bucket != bucket) continue;
+    subject.buckets.push_back(
+        {.tested = each.bucket, .stand_for = {each.bucket}, .protocol = each.protocol});
+  }
+  if (subject.buckets.empty()) return no_bucket(*plan, bucket);
+  std::vector<spec::Override> overrides;
+  if (bucket != 0) {
+    overrides.push_back({"capacity.buckets", fmt::format("[{}]", bucket)});
+    overrides.push_back(
+        {"kernel.protocol", std::string(plan::to_string(subject.buckets.front().protocol))});
+  }
+  Result<spec::Spec> spec = spec::with_overrides(text, file, overrides);
+  if (!spec.ok()) return spec.failure();
+  subject.spec = std::move(*spec);
+  return subject;
+}
+
+}  // namespace afdep::verify
