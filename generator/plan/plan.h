@@ -1,5 +1,5 @@
-// The exchange plan: everything that a general library decides at run time, decided here. Emission, bundle, verification and
-// the text form read nothing else.
+// The exchange plan: everything that a general library decides at run time, decided here. Emission,
+// bundle, verification and the text form read nothing else.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ enum class IdType : std::uint8_t { kInt32, kInt64 };
 enum class RouteCheck : std::uint8_t { kReport, kTrap, kOff };
 enum class Arch : std::uint8_t { kSm90a, kSm100a };
 
-std::string_view to_string(Role role);            // "attention", "ffn"
-std::string_view to_string(Operation operation);  // "dispatch", "receive", "reply", "collect", "collect_view"
-std::string_view to_string(Protocol protocol);    // "flag_in_data", "chunked", "bulk"
-std::string_view to_string(IdType type);          // "int32", "int64"
-std::string_view to_string(RouteCheck check);     // "report", "trap", "off"
-std::string_view to_string(Arch arch);            // "sm_90a", "sm_100a"
+std::string_view to_string(Role role);  // "attention", "ffn"
+std::string_view to_string(
+    Operation operation);  // "dispatch", "receive", "reply", "collect", "collect_view"
+std::string_view to_string(Protocol protocol);  // "flag_in_data", "chunked", "bulk"
+std::string_view to_string(IdType type);        // "int32", "int64"
+std::string_view to_string(RouteCheck check);   // "report", "trap", "off"
+std::string_view to_string(Arch arch);          // "sm_90a", "sm_100a"
 
 // A number that an emitted kernel names: `constexpr int kName = value;  // why`.
 struct Constant {
@@ -36,21 +37,22 @@ struct Constant {
 // A part of a registered window or of a rank's private workspace. Byte address of an item:
 // offset + half * half_bytes + peer * peer_bytes + item * item_bytes.
 struct Region {
-  std::string name;            // e.g. "row_packets"
-  std::int64_t offset = 0;     // bytes from the start of the window, 256-aligned
-  int halves = 1;              // 2: selected by generation parity
-  int peers = 1;               // blocks in a half, one per writing rank or reply slot
-  std::int64_t items = 0;      // tokens, chunks or words in a block
+  std::string name;         // e.g. "row_packets"
+  std::int64_t offset = 0;  // bytes from the start of the window, 256-aligned
+  int halves = 1;           // 2: selected by generation parity
+  int peers = 1;            // blocks in a half, one per writing rank or reply slot
+  std::int64_t items = 0;   // tokens, chunks or words in a block
   std::int64_t item_bytes = 0;
   std::int64_t peer_bytes = 0;
   std::int64_t half_bytes = 0;
-  std::string purpose;         // who writes what, who reads it
+  std::string purpose;  // who writes what, who reads it
 
   [[nodiscard]] std::int64_t bytes() const { return halves * half_bytes; }
   friend bool operator==(const Region&, const Region&) = default;
 };
 
-// What one role needs in its registered window (written by peers) and its private workspace (written by itself).
+// What one role needs in its registered window (written by peers) and its private workspace
+// (written by itself).
 struct RoleLayout {
   Role role = Role::kAttention;
   std::vector<Region> window;
@@ -68,7 +70,8 @@ enum class SignalKind : std::uint8_t {
 };
 std::string_view to_string(SignalKind kind);  // "packet", "release_flag", "done_word"
 
-// Something that one role publishes and the other awaits, in one region of the awaiting role's window.
+// Something that one role publishes and the other awaits, in one region of the awaiting role's
+// window.
 struct Signal {
   std::string name;  // "table", "rows", "replies", "done"
   SignalKind kind = SignalKind::kPacket;
@@ -104,14 +107,14 @@ struct Kernel {
   Operation operation = Operation::kDispatch;
   Protocol protocol = Protocol::kFlagInData;
   int bucket = 0;
-  std::string symbol;         // "afdep_<name with _>_<operation>_b<bucket>"
-  std::string template_path;  // "kernels/dispatch_flag_in_data.cu.in"
-  int grid = 1;               // CTAs
-  int threads = 32;           // a CTA
-  int blocks_per_sm = 1;      // the launch bound's second number
-  int register_ceiling = 255; // a thread
-  std::int64_t shared_bytes = 0;        // dynamic, as launched
-  std::vector<Constant> constants;      // in emitted order
+  std::string symbol;                     // "afdep_<name with _>_<operation>_b<bucket>"
+  std::string template_path;              // "kernels/dispatch_flag_in_data.cu.in"
+  int grid = 1;                           // CTAs
+  int threads = 32;                       // a CTA
+  int blocks_per_sm = 1;                  // the launch bound's second number
+  int register_ceiling = 255;             // a thread
+  std::int64_t shared_bytes = 0;          // dynamic, as launched
+  std::vector<Constant> constants;        // in emitted order
   std::map<std::string, bool> structure;  // template conditions
   std::vector<Step> steps;
 
@@ -127,7 +130,8 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
-// Bytes of one exchange in which every source sends `bucket` tokens with top-k distinct experts, uniform routing expected.
+// Bytes of one exchange in which every source sends `bucket` tokens with top-k distinct experts,
+// uniform routing expected.
 struct Traffic {
   double dispatch_wire_bytes = 0;  // leaving one attention rank
   double reply_wire_bytes = 0;     // leaving one FFN rank
@@ -150,7 +154,8 @@ struct Floor {
 struct BucketPlan {
   int bucket = 0;
   Protocol protocol = Protocol::kFlagInData;
-  std::vector<Kernel> kernels;  // dispatch, receive, reply, collect, then collect_view if the layout has one
+  std::vector<Kernel>
+      kernels;  // dispatch, receive, reply, collect, then collect_view if the layout has one
   std::vector<Signal> signals;
   std::vector<Hop> critical_path;
   Traffic traffic;
@@ -164,12 +169,13 @@ struct ExchangePlan {
   std::string spec_digest;  // hex
   int attention_ranks = 0;
   int ffn_ranks = 0;
-  bool ffn_first = true;  // FFN ranks are world ranks [0, ffn_ranks), else attention ranks come first
-  int hidden = 0;         // elements
+  bool ffn_first =
+      true;        // FFN ranks are world ranks [0, ffn_ranks), else attention ranks come first
+  int hidden = 0;  // elements
   int experts = 0;
   int top_k = 0;
-  int row_bytes = 0;      // one BF16 row
-  int capacity = 0;       // tokens a source may send in one exchange
+  int row_bytes = 0;  // one BF16 row
+  int capacity = 0;   // tokens a source may send in one exchange
   int expert_alignment = 1;
   bool zero_padding = false;
   bool host_counts = false;
@@ -182,7 +188,7 @@ struct ExchangePlan {
   std::int64_t host_timeout_ms = 0;
   RoleLayout attention;
   RoleLayout ffn;
-  std::int64_t window_bytes = 0;  // registered by every rank: the larger role's
+  std::int64_t window_bytes = 0;    // registered by every rank: the larger role's
   std::vector<BucketPlan> buckets;  // ascending
 
   [[nodiscard]] int ranks() const { return attention_ranks + ffn_ranks; }

@@ -11,8 +11,8 @@ namespace afdep {
 class InternalError : public std::logic_error {
  public:
   InternalError(const std::string& message, const std::source_location& where)
-      : std::logic_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " +
-                         where.function_name() + ": " + message) {}
+      : std::logic_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
+                         ": " + where.function_name() + ": " + message) {}
 };
 
 [[noreturn]] inline void fail_check(const std::string& message, const std::source_location& where) {
@@ -22,7 +22,7 @@ class InternalError : public std::logic_error {
 }  // namespace afdep
 
 // Throws InternalError unless the condition holds. The message is built only on failure.
-#define AFDEP_CHECK(condition, message)                                              \
-  do {                                                                               \
+#define AFDEP_CHECK(condition, message)                                                \
+  do {                                                                                 \
     if (!(condition)) ::afdep::fail_check((message), std::source_location::current()); \
   } while (false)

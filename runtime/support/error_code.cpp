@@ -73,9 +73,7 @@ constexpr std::array kTable = {
 
 std::span<const ErrorInfo> error_table() { return kTable; }
 
-std::string to_string(ErrorCode code) {
-  return fmt::format("E{:03}", static_cast<unsigned>(code));
-}
+std::string to_string(ErrorCode code) { return fmt::format("E{:03}", static_cast<unsigned>(code)); }
 
 int exit_code(ErrorCode code) {
   switch (code) {

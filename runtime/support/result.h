@@ -21,12 +21,16 @@ struct [[nodiscard]] Failure {
   }
 };
 
-// A successful Result<void> or Result<T> never allocates by itself, so it may be used on the enqueue path.
+// A successful Result<void> or Result<T> never allocates by itself, so it may be used on the
+// enqueue path.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}           // NOLINT(google-explicit-constructor)
-  Result(Failure failure) : state_(std::in_place_index<1>, std::move(failure)) {}  // NOLINT(google-explicit-constructor)
+  // Both convert implicitly, so that functions may return a value or a failure.
+  // NOLINTBEGIN(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Failure failure) : state_(std::in_place_index<1>, std::move(failure)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -59,7 +63,8 @@ template <>
 class [[nodiscard]] Result<void> {
  public:
   Result() = default;
-  Result(Failure failure) : failure_(std::move(failure)), ok_(false) {}  // NOLINT(google-explicit-constructor)
+  Result(Failure failure)  // NOLINT(google-explicit-constructor)
+      : failure_(std::move(failure)), ok_(false) {}
 
   [[nodiscard]] bool ok() const { return ok_; }
   explicit operator bool() const { return ok_; }
@@ -77,7 +82,7 @@ class [[nodiscard]] Result<void> {
 }  // namespace afdep
 
 // Returns the failure of `expr` (a Result) from the enclosing function; otherwise goes on.
-#define AFDEP_RETURN_IF_FAILED(expr)                                 \
-  do {                                                               \
-    if (auto result_ = (expr); !result_.ok()) return result_.failure(); \
+#define AFDEP_RETURN_IF_FAILED(expr)                                           \
+  do {                                                                         \
+    if (const auto& result_ = (expr); !result_.ok()) return result_.failure(); \
   } while (false)
