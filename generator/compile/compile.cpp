@@ -59,7 +59,7 @@ const std::vector<Header>& cuda_headers() {
 }
 
 std::vector<std::string> nvrtc_options(std::string_view arch) {
-  return {fmt::format("--gpu-architecture={}", arch), "--std=c++17",
+  return {fmt::format("--gpu-architecture={}", arch), "--std=c++20",
           // Spills are only told in this report; parse_ptxas_log takes it out of the log again.
           "--ptxas-options=-v"};
 }

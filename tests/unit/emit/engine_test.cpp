@@ -59,6 +59,11 @@ TEST(Engine, SubstitutesStringsAndIntegers) {
   EXPECT_EQ(text_of("${a}${a}\n", {{"a", "x"}}), "xx\n");
 }
 
+TEST(Engine, SpellsBooleansAsCppDoes) {
+  EXPECT_EQ(text_of("f<${yes}, ${no}>\n//% if yes\nx\n//% end\n", {{"yes", true}, {"no", false}}),
+            "f<true, false>\nx\n");
+}
+
 TEST(Engine, DoesNotExpandWhatASubstitutionBrings) {
   EXPECT_EQ(text_of("${a}\n", {{"a", "${b}"}}), "${b}\n");
 }
@@ -169,11 +174,9 @@ TEST(Engine, ReportsWrongTypes) {
             (Strings{"1:8 'n' is an integer: a condition is a boolean",
                      "2:10 's' is a string: a condition is a boolean",
                      "3:14 'peers' is a list: a condition is a boolean"}));
-  EXPECT_EQ(
-      mistakes_of("${b}\n${peers}\n//% for p in b\n//% end\n", {{"b", true}, {"peers", peers}}),
-      (Strings{"1:3 'b' is a boolean: only a string or an integer becomes text",
-               "2:3 'peers' is a list: only a string or an integer becomes text",
-               "3:14 'b' is a boolean: a loop takes a list"}));
+  EXPECT_EQ(mistakes_of("${peers}\n//% for p in b\n//% end\n", {{"b", true}, {"peers", peers}}),
+            (Strings{"1:3 'peers' is a list: loop over it",
+                     "2:14 'b' is a boolean: a loop takes a list"}));
   EXPECT_EQ(mistakes_of("${s}\n", {{"s", "a\nb"}}), Strings{"1:3 's' holds more than one line"});
 }
 
