@@ -1,5 +1,6 @@
 #include "generator/emit/emit.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -18,13 +19,19 @@ std::string_view type_of(const std::string& name) {
   return name.ends_with("Bytes") || name.ends_with("Offset") ? "int64_t" : "int";
 }
 
+// The declarations are padded to one width, so that the reasons stand in a column.
 std::vector<Record> constants_of(const plan::Kernel& kernel) {
-  std::vector<Record> records;
+  std::vector<std::string> declarations;
+  std::size_t width = 0;
   for (const plan::Constant& constant : kernel.constants) {
-    records.push_back({{"type", type_of(constant.name)},
-                       {"name", constant.name},
-                       {"value", constant.value},
-                       {"why", constant.why}});
+    declarations.push_back(fmt::format("constexpr {} {} = {};", type_of(constant.name),
+                                       constant.name, constant.value));
+    width = std::max(width, declarations.back().size());
+  }
+  std::vector<Record> records;
+  for (std::size_t i = 0; i < declarations.size(); ++i) {
+    declarations[i].resize(width, ' ');
+    records.push_back({{"declaration", declarations[i]}, {"why", kernel.constants[i].why}});
   }
   return records;
 }
@@ -38,11 +45,11 @@ std::vector<Record> workers_of(const plan::ExchangePlan& plan) {
 std::string_view route_check(plan::RouteCheck check) {
   switch (check) {
     case plan::RouteCheck::kReport:
-      return "afdep::RouteCheck::kReport";
+      return "RouteCheck::kReport";
     case plan::RouteCheck::kTrap:
-      return "afdep::RouteCheck::kTrap";
+      return "RouteCheck::kTrap";
     case plan::RouteCheck::kOff:
-      return "afdep::RouteCheck::kOff";
+      return "RouteCheck::kOff";
   }
   return {};
 }

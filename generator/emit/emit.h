@@ -9,8 +9,9 @@
 
 namespace afdep::emit {
 
-// One source a kernel, in the plan's order (buckets ascending, then dispatch, receive, reply, collect, collect_view). The same
-// plan gives the same bytes. Throws InternalError on a mistake in a template. `coverage` may be null.
+// One source a kernel, in the plan's order (buckets ascending, then dispatch, receive, reply,
+// collect, collect_view). The same plan gives the same bytes. Throws InternalError on a mistake in
+// a template. `coverage` may be null.
 std::vector<KernelSource> emit(const plan::ExchangePlan& plan, Coverage* coverage = nullptr);
 
 }  // namespace afdep::emit

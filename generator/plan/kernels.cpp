@@ -13,10 +13,10 @@
 namespace afdep::plan {
 namespace {
 
-constexpr int kSpelledWorkers = 8;    // up to so many peers are written out one by one
-constexpr int kCopyLaneVectors = 4;   // dispatch and receive: 16 registers of payload a lane
-constexpr int kSumLaneVectors = 2;    // reply and collect: four such pieces and their FP32 sums
-constexpr int kMaxTableBatch = 4;     // table packets of a lane in flight
+constexpr int kSpelledWorkers = 8;   // up to so many peers are written out one by one
+constexpr int kCopyLaneVectors = 4;  // dispatch and receive: 16 registers of payload a lane
+constexpr int kSumLaneVectors = 2;   // reply and collect: four such pieces and their FP32 sums
+constexpr int kMaxTableBatch = 4;    // table packets of a lane in flight
 
 template <typename T>
 constexpr T ceil_div(T value, T by) {
@@ -58,12 +58,14 @@ class BucketKernels {
   void add_threads(const Kernel& kernel, Constants& constants) const;
   void add_lane_pieces(const ChunkShape& shape, Constants& constants) const;
   void add_row_packets(Constants& constants) const;
-  void add_inbox(const Region& region, std::string_view prefix, std::string_view block,
-                 Constants& constants) const;
-  void add_offset(const RoleLayout& layout, std::string_view region, std::string name,
-                  Constants& constants) const;
-  void add_route(Constants& constants) const;
-  void add_replies(Constants& constants, std::string_view item) const;
+  // A region that `kernel` addresses by half and by block: the writer's block of a peer's window,
+  // or all blocks of its own.
+  void add_inbox(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
+                 std::string_view prefix, std::string_view block, Constants& constants) const;
+  void add_offset(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
+                  std::string name, Constants& constants) const;
+  // by_slot: replies of several workers, a block each; else all lie in one block.
+  void add_replies(const Kernel& kernel, bool by_slot, Constants& constants) const;
 
   const ExchangePlan& plan_;
   const BucketRequest& request_;
@@ -132,39 +134,44 @@ void BucketKernels::add_row_packets(Constants& constants) const {
            fmt::format("{} bytes / 12 a packet", plan_.row_bytes));
 }
 
-void BucketKernels::add_inbox(const Region& region, std::string_view prefix,
+// "region table of every worker's window", seen from `kernel`.
+std::string where(const Kernel& kernel, const RoleLayout& layout, const Region& region) {
+  const bool in_window =
+      std::find(layout.window.begin(), layout.window.end(), region) != layout.window.end();
+  if (!in_window) return fmt::format("region {} of the workspace", region.name);
+  if (kernel.role == layout.role)
+    return fmt::format("region {} of this rank's window", region.name);
+  return fmt::format("region {} of {} window", region.name,
+                     layout.role == Role::kFfn ? "every worker's" : "every source's");
+}
+
+void BucketKernels::add_inbox(const Kernel& kernel, const RoleLayout& layout,
+                              std::string_view region, std::string_view prefix,
                               std::string_view block, Constants& constants) const {
-  constants.add(fmt::format("k{}Offset", prefix), region.offset,
-                fmt::format("region {} of the window", region.name));
-  if (region.halves == 2) {
-    constants.add(fmt::format("k{}HalfBytes", prefix), region.half_bytes, "a half, by generation parity");
-  }
-  constants.add(fmt::format("k{}{}Bytes", prefix, block), region.peer_bytes,
-                fmt::format("{} items of {} bytes", region.items, region.item_bytes));
-}
-
-void BucketKernels::add_offset(const RoleLayout& layout, std::string_view region, std::string name,
-                               Constants& constants) const {
   const Region& found = region_of(layout, region);
-  const bool in_window = std::any_of(layout.window.begin(), layout.window.end(),
-                                     [&](const Region& r) { return r.name == region; });
-  constants.add(std::move(name), found.offset,
-                fmt::format("region {} of the {}", region, in_window ? "window" : "workspace"));
+  constants.add(fmt::format("k{}Offset", prefix), found.offset, where(kernel, layout, found));
+  if (found.halves == 2) {
+    constants.add(fmt::format("k{}HalfBytes", prefix), found.half_bytes, "by generation parity");
+  }
+  if (!block.empty()) {
+    constants.add(fmt::format("k{}{}Bytes", prefix, block), found.peer_bytes,
+                  fmt::format("{} items of {} bytes", found.items, found.item_bytes));
+  }
 }
 
-void BucketKernels::add_route(Constants& constants) const {
-  constants.add("kTopK", plan_.top_k, "choices of a token")
-      .add("kExperts", plan_.experts, "ids are -1 or less than this")
-      .add("kExpertsPerWorker", plan_.local_experts(),
-           fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks));
-  if (!spelled() || !packets()) constants.add("kWorkers", plan_.ffn_ranks, "FFN ranks");
+void BucketKernels::add_offset(const Kernel& kernel, const RoleLayout& layout,
+                               std::string_view region, std::string name,
+                               Constants& constants) const {
+  constants.add(std::move(name), region_of(layout, region).offset,
+                where(kernel, layout, region_of(layout, region)));
 }
 
 Kernel BucketKernels::dispatch() const {
   Kernel kernel = start(Role::kAttention, Operation::kDispatch);
   Constants constants;
   const bool chunked = !packets();
-  const PacketShape shape = packet_shape(row_packets(plan_.row_bytes), request_.bucket, request_.attention_sms);
+  const PacketShape shape =
+      packet_shape(row_packets(plan_.row_bytes), request_.bucket, request_.attention_sms);
   const bool one_round = !chunked && shape.one_round;
   constants.add("kBucket", request_.bucket, "tokens of one source at most");
   constants.add("kTopK", plan_.top_k, "choices of a token")
@@ -185,25 +192,29 @@ Kernel BucketKernels::dispatch() const {
     if (!one_round) {
       constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid))
           .add("kWarps", kernel.threads / 32, "a CTA")
-          .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid));
+          .add("kGridWarps", kernel.grid * kernel.threads / 32,
+               fmt::format("{} CTAs", kernel.grid));
     }
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     add_row_packets(constants);
   }
-  constants.add("kEntryPackets", table_entry_bytes(plan_.top_k) / 16, "of a token's table entry: two choices each")
+  constants
+      .add("kEntryPackets", table_entry_bytes(plan_.top_k) / 16,
+           "of a token's table entry: two choices each")
       .add("kEntryBytes", table_entry_bytes(plan_.top_k), "16 a packet");
-  add_inbox(region_of(plan_.ffn, "table"), "Table", "Source", constants);
-  const Region& rows = region_of(plan_.ffn, chunked ? "rows" : "row_packets");
-  add_inbox(rows, "Rows", "Source", constants);
-  constants.add("kInboxRowBytes", rows.item_bytes,
+  add_inbox(kernel, plan_.ffn, "table", "Table", "Source", constants);
+  const std::string_view rows = chunked ? "rows" : "row_packets";
+  add_inbox(kernel, plan_.ffn, rows, "Rows", "Source", constants);
+  constants.add("kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
                 chunked ? "a raw row" : fmt::format("{} packets", row_packets(plan_.row_bytes)));
-  if (chunked) add_inbox(region_of(plan_.ffn, "row_flags"), "Flags", "Source", constants);
-  add_offset(plan_.attention, "done", "kDoneOffset", constants);
-  add_offset(plan_.attention, "destinations", "kDestinationsOffset", constants);
+  if (chunked) add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
+  add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);
+  add_offset(kernel, plan_.attention, "destinations", "kDestinationsOffset", constants);
   kernel.constants = constants.take();
   kernel.structure = {{"spelled", spelled()}};
   if (!chunked) kernel.structure["one_round"] = one_round;
-  kernel.steps.push_back(await("done", "wait until each worker has read generation - 2 of this half"));
+  kernel.steps.push_back(
+      await("done", "wait until each worker has read generation - 2 of this half"));
   kernel.steps.push_back(publish("table", "send every worker each token's choices and weights"));
   kernel.steps.push_back(publish("rows", "send each token's row to the workers of its experts"));
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "open the generation for collect"));
@@ -216,7 +227,8 @@ Result<Kernel> BucketKernels::receive() const {
   const bool chunked = !packets();
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
       .add("kSources", plan_.attention_ranks, "attention ranks")
-      .add("kUnits", units(), fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket))
+      .add("kUnits", units(),
+           fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket))
       .add("kTopK", plan_.top_k, "choices of a token")
       .add("kLocalExperts", plan_.local_experts(),
            fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks))
@@ -237,7 +249,8 @@ Result<Kernel> BucketKernels::receive() const {
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     constants.add("kChunkRows", dispatch_chunk().chunk_rows, "rows under one release flag");
-    if (plan_.zero_padding) constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word");
+    if (plan_.zero_padding)
+      constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word");
   } else {
     PacketShape shape = packet_shape(row_packets(plan_.row_bytes), units(), request_.ffn_sms);
     shape.grid = static_cast<int>(blocks);
@@ -249,46 +262,47 @@ Result<Kernel> BucketKernels::receive() const {
   if (plan_.zero_padding) constants.add("kBlocks", blocks, "CTAs");
   constants.add("kOwnUnits", own_units, fmt::format("{} units over {} CTAs", units(), blocks));
   const std::int64_t table_packets = units() * (table_entry_bytes(plan_.top_k) / 16);
-  constants.add("kTableBatch", std::clamp<std::int64_t>(ceil_div<std::int64_t>(table_packets, kernel.threads), 1, kMaxTableBatch),
+  constants.add("kTableBatch",
+                std::clamp<std::int64_t>(ceil_div<std::int64_t>(table_packets, kernel.threads), 1,
+                                         kMaxTableBatch),
                 fmt::format("table packets of a lane in flight, of {} in all", table_packets));
   kernel.shared_bytes = rank_table_bytes(plan_.local_experts(), own_units, plan_.top_k);
   constants.add("kSharedBytes", kernel.shared_bytes, "the rank table");
   if (kernel.shared_bytes > kMaxSharedBytes) {
-    return Failure(ErrorCode::kLaunch,
-                   fmt::format("bucket {}: receive needs {} bytes of shared memory a CTA for the choices of {} "
-                               "(source, token) units, {} at most fit",
-                               request_.bucket, kernel.shared_bytes, own_units, kMaxSharedBytes),
-                   fmt::format("raise kernel.num_sms for ffn above {}, or lower the bucket", request_.ffn_sms));
+    return Failure(
+        ErrorCode::kLaunch,
+        fmt::format(
+            "bucket {}: receive needs {} bytes of shared memory a CTA for the choices of {} "
+            "(source, token) units, {} at most fit",
+            request_.bucket, kernel.shared_bytes, own_units, kMaxSharedBytes),
+        fmt::format("raise kernel.num_sms for ffn above {}, or lower the bucket",
+                    request_.ffn_sms));
   }
-  add_inbox(region_of(plan_.ffn, "table"), "Table", "Source", constants);
-  const Region& rows = region_of(plan_.ffn, chunked ? "rows" : "row_packets");
-  add_inbox(rows, "Rows", "Source", constants);
-  constants.add("kInboxRowBytes", rows.item_bytes,
+  add_inbox(kernel, plan_.ffn, "table", "Table", "Source", constants);
+  const std::string_view rows = chunked ? "rows" : "row_packets";
+  add_inbox(kernel, plan_.ffn, rows, "Rows", "Source", constants);
+  constants.add("kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
                 chunked ? "a raw row" : fmt::format("{} packets", row_packets(plan_.row_bytes)));
-  if (chunked) add_inbox(region_of(plan_.ffn, "row_flags"), "Flags", "Source", constants);
-  add_offset(plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
-  if (reply_by_slot()) add_offset(plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
+  if (chunked) add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
+  add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
+  if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
   kernel.constants = constants.take();
   kernel.structure = {{"zero_padding", plan_.zero_padding}, {"reply_by_slot", reply_by_slot()}};
   kernel.steps.push_back(await("table", "read every source's choices and count them"));
-  kernel.steps.push_back(step(StepKind::kCompute, "rank this CTA's choices, place the experts, publish ends and counts"));
+  kernel.steps.push_back(step(
+      StepKind::kCompute, "rank this CTA's choices, place the experts, publish ends and counts"));
   kernel.steps.push_back(await("rows", "wait for each row that chose a local expert"));
-  kernel.steps.push_back(step(StepKind::kCompute, "write the row once for each local expert that it chose"));
+  kernel.steps.push_back(
+      step(StepKind::kCompute, "write the row once for each local expert that it chose"));
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "open the generation for reply"));
   return kernel;
 }
 
-void BucketKernels::add_replies(Constants& constants, std::string_view item) const {
-  const bool chunked = !packets();
-  const Region& replies = region_of(plan_.attention, packets() ? "reply_packets" : plan_.has_view ? "view" : "replies");
-  constants.add("kRepliesOffset", replies.offset, fmt::format("region {} of the window", replies.name));
-  if (replies.halves == 2) constants.add("kRepliesHalfBytes", replies.half_bytes, "a half, by generation parity");
-  if (item.empty() || item == "slot") {
-    constants.add("kRepliesSlotBytes", replies.peer_bytes,
-                  fmt::format("{} items of {} bytes", replies.items, replies.item_bytes));
-  }
-  constants.add("kReplyRowBytes", replies.item_bytes,
-                chunked ? "a raw row" : fmt::format("{} packets", row_packets(plan_.row_bytes)));
+void BucketKernels::add_replies(const Kernel& kernel, bool by_slot, Constants& constants) const {
+  const std::string_view region = packets() ? "reply_packets" : plan_.has_view ? "view" : "replies";
+  add_inbox(kernel, plan_.attention, region, "Replies", by_slot ? "Slot" : "", constants);
+  constants.add("kReplyRowBytes", region_of(plan_.attention, region).item_bytes,
+                packets() ? fmt::format("{} packets", row_packets(plan_.row_bytes)) : "a raw row");
 }
 
 Kernel BucketKernels::reply() const {
@@ -298,7 +312,8 @@ Kernel BucketKernels::reply() const {
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
       .add("kSources", plan_.attention_ranks, "attention ranks");
   if (!chunked) {
-    constants.add("kUnits", units(), fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket));
+    constants.add("kUnits", units(),
+                  fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket));
   }
   constants.add("kTopK", plan_.top_k, "choices of a token");
   if (chunked) {
@@ -308,7 +323,8 @@ Kernel BucketKernels::reply() const {
         .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid));
     add_lane_pieces(chunk, constants);
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
-    if (plan_.top_k == 1) constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+    if (plan_.top_k == 1)
+      constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     constants.add("kChunkRows", chunk.chunk_rows, "rows under one release flag")
         .add("kSourceChunks", ceil_div(request_.bucket, chunk.chunk_rows), "chunks of one source");
   } else {
@@ -317,17 +333,18 @@ Kernel BucketKernels::reply() const {
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
     add_row_packets(constants);
   }
-  add_replies(constants, "slot");
-  if (chunked) add_inbox(region_of(plan_.attention, "reply_flags"), "Flags", "Worker", constants);
-  add_offset(plan_.attention, "done", "kDoneOffset", constants);
-  add_offset(plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
-  if (reply_by_slot()) add_offset(plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
+  add_replies(kernel, /*by_slot=*/true, constants);
+  if (chunked) add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
+  add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);
+  add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
+  if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
   kernel.constants = constants.take();
   kernel.structure = {{"single_choice", plan_.top_k == 1}, {"reply_by_slot", reply_by_slot()}};
   if (chunked) kernel.structure["has_view"] = plan_.has_view;
   kernel.steps.push_back(publish("done", "tell every source that this generation is read"));
-  kernel.steps.push_back(publish("replies", plan_.top_k == 1 ? "send each token's row back to its source"
-                                                             : "sum each token's rows in top-k order and send the sum back"));
+  kernel.steps.push_back(publish(
+      "replies", plan_.top_k == 1 ? "send each token's row back to its source"
+                                  : "sum each token's rows in top-k order and send the sum back"));
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "close the generation"));
   return kernel;
 }
@@ -339,7 +356,8 @@ Kernel BucketKernels::collect() const {
   const int slots = reply_slots(plan_.ffn_ranks, plan_.top_k);
   const bool single_reply = slots == 1;
   if (chunked) {
-    ChunkShape chunk = chunk_shape(plan_.row_bytes, request_.bucket, request_.attention_sms, kSumLaneVectors);
+    ChunkShape chunk =
+        chunk_shape(plan_.row_bytes, request_.bucket, request_.attention_sms, kSumLaneVectors);
     set_chunk_shape(kernel, chunk.grid, constants);
     constants.add("kWarps", kernel.threads / 32, "a CTA")
         .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid));
@@ -348,7 +366,8 @@ Kernel BucketKernels::collect() const {
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
     constants.add("kChunkRows", reply_chunk().chunk_rows, "rows under one release flag");
   } else {
-    const PacketShape shape = packet_shape(row_packets(plan_.row_bytes), request_.bucket, request_.attention_sms);
+    const PacketShape shape =
+        packet_shape(row_packets(plan_.row_bytes), request_.bucket, request_.attention_sms);
     set_packet_shape(kernel, shape, constants);
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
@@ -358,15 +377,17 @@ Kernel BucketKernels::collect() const {
     constants.add("kReplySlots", slots,
                   reply_by_slot() ? "a token's workers, at most its choices" : "one a worker");
   }
-  add_replies(constants, single_reply ? "none" : "slot");
-  if (chunked) add_inbox(region_of(plan_.attention, "reply_flags"), "Flags", "Worker", constants);
-  add_offset(plan_.attention, "destinations", "kDestinationsOffset", constants);
+  add_replies(kernel, /*by_slot=*/!single_reply, constants);
+  if (chunked) add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
+  add_offset(kernel, plan_.attention, "destinations", "kDestinationsOffset", constants);
   kernel.constants = constants.take();
   kernel.structure = {{"single_reply", single_reply}};
   if (chunked) kernel.structure["has_view"] = plan_.has_view;
-  kernel.steps.push_back(await("replies", "wait for the reply of each worker that a token went to"));
-  kernel.steps.push_back(step(StepKind::kCompute, single_reply ? "write each token's one reply"
-                                                               : "sum each token's replies in worker order"));
+  kernel.steps.push_back(
+      await("replies", "wait for the reply of each worker that a token went to"));
+  kernel.steps.push_back(
+      step(StepKind::kCompute, single_reply ? "write each token's one reply"
+                                            : "sum each token's replies in worker order"));
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "close the generation"));
   return kernel;
 }
@@ -374,17 +395,19 @@ Kernel BucketKernels::collect() const {
 Kernel BucketKernels::collect_view() const {
   Kernel kernel = start(Role::kAttention, Operation::kCollectView);
   Constants constants;
-  const ChunkShape chunk = chunk_shape(plan_.row_bytes, request_.bucket, request_.attention_sms, kSumLaneVectors);
+  const ChunkShape chunk =
+      chunk_shape(plan_.row_bytes, request_.bucket, request_.attention_sms, kSumLaneVectors);
   set_chunk_shape(kernel, chunk.grid, constants);
   constants.add("kWarps", kernel.threads / 32, "a CTA")
       .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid))
       .add("kRowVectors", plan_.row_bytes / 16, "16-byte vectors of a row")
       .add("kChunkRows", reply_chunk().chunk_rows, "rows under one release flag");
-  add_replies(constants, "none");
-  add_inbox(region_of(plan_.attention, "reply_flags"), "Flags", "Worker", constants);
-  add_offset(plan_.attention, "destinations", "kDestinationsOffset", constants);
+  add_replies(kernel, /*by_slot=*/false, constants);
+  add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
+  add_offset(kernel, plan_.attention, "destinations", "kDestinationsOffset", constants);
   kernel.constants = constants.take();
-  kernel.steps.push_back(await("replies", "wait for the reply of each worker that a token went to"));
+  kernel.steps.push_back(
+      await("replies", "wait for the reply of each worker that a token went to"));
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "close the generation"));
   return kernel;
 }
@@ -404,7 +427,8 @@ Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketReq
   Result<Kernel> receive = bucket.receive();
   if (!receive.ok()) return receive.failure();
   std::vector<Kernel> kernels{bucket.dispatch(), *receive, bucket.reply(), bucket.collect()};
-  if (plan.has_view && request.protocol == Protocol::kChunked) kernels.push_back(bucket.collect_view());
+  if (plan.has_view && request.protocol == Protocol::kChunked)
+    kernels.push_back(bucket.collect_view());
   return kernels;
 }
 
@@ -416,7 +440,8 @@ std::vector<Signal> signals_of(const ExchangePlan& plan, Protocol protocol) {
       {"table", SignalKind::kPacket, Role::kAttention, Role::kFfn, "table", "table", 0},
       {"rows", kind, Role::kAttention, Role::kFfn, chunked ? "row_flags" : "row_packets",
        chunked ? "rows" : "row_packets", 0},
-      {"replies", kind, Role::kFfn, Role::kAttention, chunked ? "reply_flags" : "reply_packets", replies, 0},
+      {"replies", kind, Role::kFfn, Role::kAttention, chunked ? "reply_flags" : "reply_packets",
+       replies, 0},
       {"done", SignalKind::kDoneWord, Role::kFfn, Role::kAttention, "done", "", 2},
   };
 }

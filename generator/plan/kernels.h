@@ -16,12 +16,14 @@ struct BucketRequest {
   int ffn_sms = 0;
 };
 
-// Chunks of a bucket's tokens, for the layout: flags of one source at one worker, and of one worker at one source.
+// Chunks of a bucket's tokens, for the layout: flags of one source at one worker, and of one worker
+// at one source.
 int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request);
 int reply_chunks(const ExchangePlan& plan, const BucketRequest& request);
 
-// dispatch, receive, reply, collect and, for a chunked bucket of a layout with a view, collect_view. The plan's layouts are
-// final. Fails with kLaunch where receive's rank table does not fit an SM's shared memory.
+// dispatch, receive, reply, collect and, for a chunked bucket of a layout with a view,
+// collect_view. The plan's layouts are final. Fails with kLaunch where receive's rank table does
+// not fit an SM's shared memory.
 Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketRequest& request);
 
 // What the roles publish to each other in a bucket.

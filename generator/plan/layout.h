@@ -7,8 +7,8 @@
 
 namespace afdep::plan {
 
-// Tokens of the largest bucket of each protocol; 0: no bucket uses it. Packets and raw rows never share bytes: a raw row could
-// hold the generation that a packet's reader waits for.
+// Tokens of the largest bucket of each protocol; 0: no bucket uses it. Packets and raw rows never
+// share bytes: a raw row could hold the generation that a packet's reader waits for.
 struct InboxSizes {
   int capacity = 0;
   int flag_in_data_bucket = 0;
@@ -21,7 +21,8 @@ struct InboxSizes {
 int table_entry_bytes(int top_k);
 // Packets of one row: 12 bytes of it in each.
 int row_packets(int row_bytes);
-// Reply slots of one source: a worker's index, or with more workers than choices its place among the token's workers.
+// Reply slots of one source: a worker's index, or with more workers than choices its place among
+// the token's workers.
 int reply_slots(int ffn_ranks, int top_k);
 
 RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes);

@@ -15,8 +15,8 @@
 namespace afdep::plan {
 namespace {
 
-// Up to this much payload of one source, packets win: 4/3 of the bytes, but no fence and no flag on the path.
-// Measured on an H200; docs/performance.md, "Choosing a protocol".
+// Up to this much payload of one source, packets win: 4/3 of the bytes, but no fence and no flag on
+// the path. Measured on an H200; docs/performance.md, "Choosing a protocol".
 constexpr std::int64_t kFlagInDataBytes = 1 << 20;
 
 Protocol choose_protocol(const spec::Spec& spec, int bucket, int row_bytes) {
@@ -46,7 +46,8 @@ RouteCheck route_check(spec::RouteCheck check) {
   return RouteCheck::kReport;
 }
 
-// Bytes under uniform routing: a token misses a worker with the chance that all its choices lie elsewhere.
+// Bytes under uniform routing: a token misses a worker with the chance that all its choices lie
+// elsewhere.
 Traffic traffic_of(const ExchangePlan& plan, int bucket, Protocol protocol) {
   double miss = 1;
   for (int i = 0; i < plan.top_k; ++i) {
@@ -55,18 +56,20 @@ Traffic traffic_of(const ExchangePlan& plan, int bucket, Protocol protocol) {
   }
   const double hits = 1 - miss;  // expected rows of a token at one worker's inbox
   const double row = plan.row_bytes;
-  const double wire_row = protocol == Protocol::kFlagInData ? row_packets(plan.row_bytes) * 16.0 : row;
+  const double wire_row =
+      protocol == Protocol::kFlagInData ? row_packets(plan.row_bytes) * 16.0 : row;
   const double table = table_entry_bytes(plan.top_k);
   const double tokens = bucket;
   const double sources = plan.attention_ranks;
   const double workers = plan.ffn_ranks;
-  const double expanded = sources * tokens * plan.top_k / workers;  // rows of one worker's receive tensor
+  const double expanded =
+      sources * tokens * plan.top_k / workers;  // rows of one worker's receive tensor
   Traffic traffic;
   traffic.dispatch_wire_bytes = tokens * workers * (hits * wire_row + table);
   traffic.reply_wire_bytes = sources * tokens * hits * wire_row;
   traffic.source_memory_bytes = tokens * (row + workers * hits * wire_row + row);
-  traffic.worker_memory_bytes =
-      sources * tokens * (hits * wire_row + table) + expanded * row + expanded * row + sources * tokens * hits * wire_row;
+  traffic.worker_memory_bytes = sources * tokens * (hits * wire_row + table) + expanded * row +
+                                expanded * row + sources * tokens * hits * wire_row;
   return traffic;
 }
 
@@ -84,7 +87,8 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
   plan.top_k = spec.model.top_k.value;
   plan.row_bytes = plan.hidden * 2;
   plan.expert_alignment = spec.expert_alignment.value;
-  plan.zero_padding = spec.receive_padding.value == spec::Padding::kZero && plan.expert_alignment > 1;
+  plan.zero_padding =
+      spec.receive_padding.value == spec::Padding::kZero && plan.expert_alignment > 1;
   plan.host_counts = spec.host_counts.value;
   plan.capture = spec.graph_mode.value == spec::GraphMode::kCapture;
   plan.has_view = plan.ffn_ranks == 1;

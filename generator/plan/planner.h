@@ -8,8 +8,8 @@
 
 namespace afdep::plan {
 
-// Precondition: spec::parse accepted the spec. Fails with kLaunch where a kernel does not fit an SM, saying which and by how
-// much. A pure function: the same spec gives the same plan.
+// Precondition: spec::parse accepted the spec. Fails with kLaunch where a kernel does not fit an
+// SM, saying which and by how much. A pure function: the same spec gives the same plan.
 Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topology);
 
 }  // namespace afdep::plan

@@ -13,8 +13,8 @@ constexpr T ceil_div(T value, T by) {
   return (value + by - 1) / by;
 }
 
-// Relative time of one round of a group: the latency of its loads and stores, and what each further packet of a lane adds.
-// Measured on an H200; docs/performance.md, "Choosing a shape".
+// Relative time of one round of a group: the latency of its loads and stores, and what each further
+// packet of a lane adds. Measured on an H200; docs/performance.md, "Choosing a shape".
 constexpr double kRoundCost = 1.0;
 constexpr double kPacketCost = 0.15;
 
@@ -55,7 +55,8 @@ ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_v
   const int row_vectors = row_bytes / 16;
   shape.lane_vectors = std::min(max_lane_vectors, ceil_div(row_vectors, kWarp));
   shape.pieces = ceil_div(row_vectors, kWarp * shape.lane_vectors);
-  shape.grid = static_cast<int>(std::clamp<std::int64_t>(ceil_div<std::int64_t>(rows, kMaxWarps), 1, sms));
+  shape.grid =
+      static_cast<int>(std::clamp<std::int64_t>(ceil_div<std::int64_t>(rows, kMaxWarps), 1, sms));
   // About two chunks a warp: a flag costs a fence, a long chunk makes the reader wait.
   const std::int64_t warps = static_cast<std::int64_t>(shape.grid) * kMaxWarps;
   shape.chunk_rows = static_cast<int>(std::clamp<std::int64_t>(ceil_div(rows, 2 * warps), 1, 8));
@@ -68,8 +69,8 @@ int register_ceiling(int threads) {
 }
 
 std::int64_t rank_table_bytes(int local_experts, std::int64_t own_units, int top_k) {
-  const std::int64_t bytes = 3 * 4 * static_cast<std::int64_t>(local_experts) +
-                             own_units * top_k * (4 + 4 + 2);
+  const std::int64_t bytes =
+      3 * 4 * static_cast<std::int64_t>(local_experts) + own_units * top_k * (4 + 4 + 2);
   return (bytes + 3) / 4 * 4;
 }
 

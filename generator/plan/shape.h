@@ -6,12 +6,12 @@
 namespace afdep::plan {
 
 // Limits of sm_90a and sm_100a that plans keep to.
-constexpr int kMaxThreads = 512;           // a CTA, so that two fit an SM with 64 registers a thread
+constexpr int kMaxThreads = 512;  // a CTA, so that two fit an SM with 64 registers a thread
 constexpr int kBlocksPerSm = 2;
 constexpr int kRegistersPerSm = 65536;
-constexpr int kRegisterGranule = 8;        // registers are given out in steps of 8 a thread
+constexpr int kRegisterGranule = 8;  // registers are given out in steps of 8 a thread
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
-constexpr int kDefaultSms = 24;            // kernel.num_sms: auto
+constexpr int kDefaultSms = 24;  // kernel.num_sms: auto
 
 // flag_in_data: a group of warps takes a row, each lane some packets of it.
 struct PacketShape {
@@ -41,7 +41,8 @@ ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_v
 // Registers a thread that a launch bound of `threads` x kBlocksPerSm leaves.
 int register_ceiling(int threads);
 
-// sizeof(afdep::RankTable<local_experts, own_units, top_k>) in templates/device/common/afdep/rank.cuh, which asserts it.
+// sizeof(afdep::RankTable<local_experts, own_units, top_k>) in
+// templates/device/common/afdep/rank.cuh, which asserts it.
 std::int64_t rank_table_bytes(int local_experts, std::int64_t own_units, int top_k);
 
 }  // namespace afdep::plan

@@ -1,4 +1,5 @@
-// What the host passes to an emitted kernel and reads back: one definition for NVRTC, the emulator and the runtime.
+// What the host passes to an emitted kernel and reads back: one definition for NVRTC, the emulator
+// and the runtime.
 #pragma once
 
 #include "afdep/types.h"
@@ -8,10 +9,11 @@ namespace afdep {
 constexpr int kAbiVersion = 1;
 constexpr int kMaxRanks = 64;
 
-// Generation words of one rank, in its own device memory. A graph replay advances them without the host.
-// "First" is dispatch on an attention rank and receive on an FFN rank, "second" is collect and reply. The first kernel reads
-// `finished` and writes `started`; the second reads `started` and writes `finished`: no kernel reads a word it writes, so
-// CTAs of one kernel need no order among themselves.
+// Generation words of one rank, in its own device memory. A graph replay advances them without the
+// host. "First" is dispatch on an attention rank and receive on an FFN rank, "second" is collect
+// and reply. The first kernel reads `finished` and writes `started`; the second reads `started` and
+// writes `finished`: no kernel reads a word it writes, so CTAs of one kernel need no order among
+// themselves.
 struct Control {
   uint32_t started;   // generation of the newest first kernel
   uint32_t finished;  // generation of the newest second kernel
@@ -33,27 +35,27 @@ enum RouteError : uint32_t {
   kRouteDuplicate = 2,   // the same expert twice in one token
 };
 
-// Records are written once: the first thread that takes `state` from 0 to 1 fills the record, then publishes 2.
-// The host resets `state` to 0 after it has read a record.
+// Records are written once: the first thread that takes `state` from 0 to 1 fills the record, then
+// publishes 2. The host resets `state` to 0 after it has read a record.
 struct WaitFault {
   uint32_t state;
-  uint32_t phase;       // Phase
-  uint32_t peer;        // index of the awaited rank within its role
+  uint32_t phase;  // Phase
+  uint32_t peer;   // index of the awaited rank within its role
   uint32_t generation;
-  uint32_t seen;        // the word that was there
-  uint32_t expected;    // the word that was awaited
-  uint32_t item;        // token, packet or chunk that was awaited
+  uint32_t seen;      // the word that was there
+  uint32_t expected;  // the word that was awaited
+  uint32_t item;      // token, packet or chunk that was awaited
   uint32_t reserved;
 };
 static_assert(sizeof(WaitFault) == 32, "WaitFault is read by the host");
 
 struct RouteFault {
   uint32_t state;
-  uint32_t error;       // RouteError
+  uint32_t error;  // RouteError
   uint32_t generation;
   uint32_t token;
-  int64_t value;        // the id as given
-  uint32_t choice;      // position within the token's top-k
+  int64_t value;    // the id as given
+  uint32_t choice;  // position within the token's top-k
   uint32_t reserved;
 };
 static_assert(sizeof(RouteFault) == 32, "RouteFault is read by the host");
@@ -69,16 +71,17 @@ static_assert(sizeof(Faults) == 64, "Faults is read by the host");
 struct CommonArgs {
   Control* control;
   Faults* faults;
-  uint8_t* window;           // this rank's registered window
-  uint8_t* workspace;        // this rank's private scratch, laid out by the plan
-  uint64_t timeout_ns;       // bound of each wait
-  uint32_t index;            // of this rank within its role
+  uint8_t* window;      // this rank's registered window
+  uint8_t* workspace;   // this rank's private scratch, laid out by the plan
+  uint64_t timeout_ns;  // bound of each wait
+  uint32_t index;       // of this rank within its role
   uint32_t reserved;
   uint8_t* peer[kMaxRanks];  // windows of the other role's ranks, by index within that role
 };
 static_assert(sizeof(CommonArgs) == 48 + 8 * kMaxRanks, "CommonArgs is filled by the host");
 
-// Attention: x [tokens, H], ids [tokens, K], weights FP32 [tokens, K], all contiguous; tokens <= bucket.
+// Attention: x [tokens, H], ids [tokens, K], weights FP32 [tokens, K], all contiguous; tokens <=
+// bucket.
 struct DispatchArgs {
   CommonArgs common;
   const void* x;
@@ -88,7 +91,8 @@ struct DispatchArgs {
   uint32_t reserved;
 };
 
-// FFN: rows [receive_rows, H] expert-major, row_weights FP32 [receive_rows], ends and counts int32 [local experts].
+// FFN: rows [receive_rows, H] expert-major, row_weights FP32 [receive_rows], ends and counts int32
+// [local experts].
 struct ReceiveArgs {
   CommonArgs common;
   void* rows;

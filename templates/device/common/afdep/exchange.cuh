@@ -18,7 +18,8 @@ AFDEP_DEVICE const uint8_t* at(const uint8_t* base, int64_t index, int64_t item_
   return base + index * item_bytes;
 }
 
-// The generation that dispatch or receive opens. Its last act is mark_started: collect or reply reads that.
+// The generation that dispatch or receive opens. Its last act is mark_started: collect or reply
+// reads that.
 AFDEP_DEVICE uint32_t opened_generation(const CommonArgs& args) {
   return next_generation(load_word(&args.control->finished));
 }
@@ -26,7 +27,8 @@ AFDEP_DEVICE void mark_started(const CommonArgs& args, uint32_t generation) {
   if (block_index() == 0 && thread_index() == 0) store_word(&args.control->started, generation);
 }
 
-// The generation that collect or reply completes. Its last act is mark_finished: the next exchange reads that.
+// The generation that collect or reply completes. Its last act is mark_finished: the next exchange
+// reads that.
 AFDEP_DEVICE uint32_t started_generation(const CommonArgs& args) {
   return load_word(&args.control->started);
 }
@@ -34,7 +36,8 @@ AFDEP_DEVICE void mark_finished(const CommonArgs& args, uint32_t generation) {
   if (block_index() == 0 && thread_index() == 0) store_word(&args.control->finished, generation);
 }
 
-// A warp waits for the done words of all kPeers peers; then every lane may write into their inboxes.
+// A warp waits for the done words of all kPeers peers; then every lane may write into their
+// inboxes.
 template <int kPeers>
 AFDEP_DEVICE void await_all_done(const CommonArgs& args, const uint8_t* done_words,
                                  uint32_t generation) {
@@ -45,7 +48,8 @@ AFDEP_DEVICE void await_all_done(const CommonArgs& args, const uint8_t* done_wor
   sync_warp();  // the other lanes' stores come after the acquires above
 }
 
-// All lanes of a warp wait for one flag; the same answer on every lane. False: what the flag covers must not be used.
+// All lanes of a warp wait for one flag; the same answer on every lane. False: what the flag covers
+// must not be used.
 AFDEP_DEVICE bool await_flag_by_warp(const CommonArgs& args, const uint8_t* flag,
                                      uint32_t generation, const Awaited& awaited) {
   const bool arrived =
@@ -53,8 +57,8 @@ AFDEP_DEVICE bool await_flag_by_warp(const CommonArgs& args, const uint8_t* flag
   return ballot(arrived) == kAllLanes;
 }
 
-// A warp waits for the flags of all workers that reply to a token. False, on every lane, if there are none or a wait gave up:
-// the replies must not be used.
+// A warp waits for the flags of all workers that reply to a token. False, on every lane, if there
+// are none or a wait gave up: the replies must not be used.
 AFDEP_DEVICE bool await_replies(const CommonArgs& args, const uint8_t* flag_of_worker_0,
                                 int64_t worker_bytes, const Destinations& from, int token,
                                 uint32_t generation) {
@@ -62,8 +66,9 @@ AFDEP_DEVICE bool await_replies(const CommonArgs& args, const uint8_t* flag_of_w
   for (int worker = lane_index(); worker < kMaxRanks; worker += 32) {
     if (!from.includes(worker)) continue;
     const uint8_t* const flag = flag_of_worker_0 + worker * worker_bytes;
-    arrived &= await_flag(args, reinterpret_cast<const uint32_t*>(flag), generation,
-                          Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)});
+    arrived &= await_flag(
+        args, reinterpret_cast<const uint32_t*>(flag), generation,
+        Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)});
   }
   const bool all = ballot(arrived) == kAllLanes;
   sync_warp();  // every lane's loads come after all lanes' acquires

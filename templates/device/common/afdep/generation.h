@@ -12,8 +12,9 @@
 
 namespace afdep {
 
-// Generations run 1, 2, ..., kLastGeneration, 1, ...: never 0, which zeroed memory holds, and with an even count, so that
-// parity alternates across the wrap too. At 10 us an exchange the wrap comes every 12 hours.
+// Generations run 1, 2, ..., kLastGeneration, 1, ...: never 0, which zeroed memory holds, and with
+// an even count, so that parity alternates across the wrap too. At 10 us an exchange the wrap comes
+// every 12 hours.
 constexpr uint32_t kLastGeneration = 0xfffffffeu;
 
 // What control words and done words hold before the first exchange.

@@ -22,8 +22,8 @@ AFDEP_DEVICE Packet await_packet(const CommonArgs& args, const uint8_t* at, uint
   return packet;
 }
 
-// Waits for those of kCount packets whose bit in `wanted` is set; all loads of a round are in flight together. A packet not
-// wanted reads as zero payload, one whose wait gave up as kNoPayload.
+// Waits for those of kCount packets whose bit in `wanted` is set; all loads of a round are in
+// flight together. A packet not wanted reads as zero payload, one whose wait gave up as kNoPayload.
 template <int kCount>
 AFDEP_DEVICE void await_packets(const CommonArgs& args, Packet (&packets)[kCount],
                                 const uint8_t* const (&at)[kCount], uint32_t wanted,

@@ -1,5 +1,5 @@
-// Ranking: which row of the receive tensor each assignment takes. Rows of an expert come in (source, token) order, so the
-// order is the same on every run and in every block.
+// Ranking: which row of the receive tensor each assignment takes. Rows of an expert come in
+// (source, token) order, so the order is the same on every run and in every block.
 #pragma once
 
 #include "afdep/route.cuh"
@@ -10,8 +10,8 @@ namespace afdep {
 
 constexpr int kNoRow = -1;
 
-// Shared memory of one receive block. A unit is a (source, token) pair, source-major; a block owns kOwnUnitCount consecutive
-// ones and places only their rows, but counts everybody's.
+// Shared memory of one receive block. A unit is a (source, token) pair, source-major; a block owns
+// kOwnUnitCount consecutive ones and places only their rows, but counts everybody's.
 template <int kExpertCount, int kOwnUnitCount, int kChoiceCount>
 struct RankTable {
   static constexpr int kLocalExperts = kExpertCount;
@@ -19,11 +19,12 @@ struct RankTable {
   static constexpr int kOwnChoices = kOwnUnitCount * kChoiceCount;
 
   uint32_t total[kLocalExperts];  // assignments of a local expert, over all sources
-  uint32_t next[kLocalExperts];   // of units before this block's; later the rank of the next assignment
-  uint32_t base[kLocalExperts];   // first row
-  uint32_t weight[kOwnChoices];   // FP32 bits
-  int32_t rank[kOwnChoices];      // within the expert; kNoRow where the expert is not local
-  uint16_t expert[kOwnChoices];   // global id, kNoExpert16 for none
+  uint32_t
+      next[kLocalExperts];  // of units before this block's; later the rank of the next assignment
+  uint32_t base[kLocalExperts];  // first row
+  uint32_t weight[kOwnChoices];  // FP32 bits
+  int32_t rank[kOwnChoices];     // within the expert; kNoRow where the expert is not local
+  uint16_t expert[kOwnChoices];  // global id, kNoExpert16 for none
 };
 
 // By the whole block, before anything else; a block barrier must follow.
@@ -92,7 +93,8 @@ AFDEP_DEVICE void rank_own(Table& table, int first_expert) {
   }
 }
 
-// Lane k: the row of choice k of this block's unit `own`, or kNoRow. After place_experts, rank_own and a block barrier.
+// Lane k: the row of choice k of this block's unit `own`, or kNoRow. After place_experts, rank_own
+// and a block barrier.
 template <typename Table>
 AFDEP_DEVICE int row_of(const Table& table, int own, int first_expert) {
   if (lane_index() >= Table::kChoices) return kNoRow;
@@ -100,6 +102,9 @@ AFDEP_DEVICE int row_of(const Table& table, int own, int first_expert) {
   if (table.rank[i] == kNoRow) return kNoRow;
   return static_cast<int>(table.base[table.expert[i] - first_expert]) + table.rank[i];
 }
+
+// The lanes that have a row; the same answer on every lane.
+AFDEP_DEVICE uint32_t lanes_with_row(int lane_row) { return ballot(lane_row != kNoRow); }
 
 // Lane k: the expert of choice k of unit `own`, local or not.
 template <typename Table>
@@ -109,11 +114,13 @@ AFDEP_DEVICE int expert_of(const Table& table, int own) {
   return id == kNoExpert16 ? kNoExpert : static_cast<int>(id);
 }
 
-// Receive keeps each unit's rows in the workspace for reply. Lane k: the row of choice k, kNoRow for none.
+// Receive keeps each unit's rows in the workspace for reply. Lane k: the row of choice k, kNoRow
+// for none.
 template <int kTopK>
 AFDEP_DEVICE int load_unit_row(const uint8_t* unit_rows, int unit) {
   if (lane_index() >= kTopK) return kNoRow;
-  return static_cast<int>(load_word(unit_rows + (static_cast<int64_t>(unit) * kTopK + lane_index()) * 4));
+  return static_cast<int>(
+      load_word(unit_rows + (static_cast<int64_t>(unit) * kTopK + lane_index()) * 4));
 }
 
 // By the whole block: the prefix sum and the live counts of the local experts, int32.
@@ -125,7 +132,8 @@ AFDEP_DEVICE void publish_ends(const Table& table, int32_t* ends, int32_t* count
   }
 }
 
-// By all blocks: zeroes the rows between an expert's last live row and its aligned end, and their weights.
+// By all blocks: zeroes the rows between an expert's last live row and its aligned end, and their
+// weights.
 template <int kThreads, int kBlocks, int kAlignment, int kRowWords, typename Table>
 AFDEP_DEVICE void zero_padding(const Table& table, uint8_t* rows, float* row_weights) {
   for (int expert = block_index(); expert < Table::kLocalExperts; expert += kBlocks) {

@@ -1,4 +1,5 @@
-// Top-k routes: which experts, and so which workers, a token goes to. One warp a token; lane k holds choice k.
+// Top-k routes: which experts, and so which workers, a token goes to. One warp a token; lane k
+// holds choice k.
 #pragma once
 
 #include "afdep/abi.h"
@@ -27,9 +28,10 @@ AFDEP_DEVICE int64_t load_id<int64_t>(const void* ids, int64_t index) {
 
 }  // namespace detail
 
-// Lane k: the expert of choice k of `token`, kNoExpert for -1, for a token beyond `tokens`, for lanes beyond the top-k, and for
-// an id that is out of range or repeats an earlier one, so no later step can leave its tables.
-// kCheck other than kOff reports or traps on such ids; one caller per token does that.
+// Lane k: the expert of choice k of `token`, kNoExpert for -1, for a token beyond `tokens`, for
+// lanes beyond the top-k, and for an id that is out of range or repeats an earlier one, so no later
+// step can leave its tables. kCheck other than kOff reports or traps on such ids; one caller per
+// token does that.
 template <typename IdType, int kTopK, int kExperts, RouteCheck kCheck>
 AFDEP_DEVICE int load_route(const CommonArgs& args, const void* ids, int token, int tokens,
                             uint32_t generation) {
@@ -39,7 +41,8 @@ AFDEP_DEVICE int load_route(const CommonArgs& args, const void* ids, int token, 
     given = detail::load_id<IdType>(ids, static_cast<int64_t>(token) * kTopK + lane);
   }
   const bool in_range = given >= 0 && given < kExperts;
-  const uint32_t key = in_range ? static_cast<uint32_t>(given) : 0x80000000u + static_cast<uint32_t>(lane);
+  const uint32_t key =
+      in_range ? static_cast<uint32_t>(given) : 0x80000000u + static_cast<uint32_t>(lane);
   const bool repeated = lowest_bit(match(key)) != lane;
   const bool bad = (!in_range && given != kNoExpert) || repeated;
   if constexpr (kCheck != RouteCheck::kOff) {
@@ -60,7 +63,9 @@ struct Destinations {
   AFDEP_DEVICE bool empty() const { return mask == 0; }
   AFDEP_DEVICE int count() const { return count_bits(mask); }
   // How many of them come before `worker`: the token's reply slot of that worker.
-  AFDEP_DEVICE int before(int worker) const { return count_bits(mask & ((uint64_t{1} << worker) - 1)); }
+  AFDEP_DEVICE int before(int worker) const {
+    return count_bits(mask & ((uint64_t{1} << worker) - 1));
+  }
 };
 
 // expert: this lane's choice. Every lane gets the same answer.
@@ -73,7 +78,8 @@ AFDEP_DEVICE Destinations destinations(int expert) {
   return Destinations{high << 32 | low};
 }
 
-// Dispatch keeps each token's destinations in the workspace for collect: the caller may change its ids in between.
+// Dispatch keeps each token's destinations in the workspace for collect: the caller may change its
+// ids in between.
 AFDEP_DEVICE void store_destinations(uint8_t* table, int token, const Destinations& to) {
   store_word(table + token * 8, static_cast<uint32_t>(to.mask));
   store_word(table + token * 8 + 4, static_cast<uint32_t>(to.mask >> 32));

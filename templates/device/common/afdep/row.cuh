@@ -1,5 +1,5 @@
-// Rows of BF16: loads, stores and sums, as packets (12 bytes a lane) or as vectors (16 bytes a lane).
-// Sums are FP32 in a fixed order, rounded once to BF16: the order is that of the calls.
+// Rows of BF16: loads, stores and sums, as packets (12 bytes a lane) or as vectors (16 bytes a
+// lane). Sums are FP32 in a fixed order, rounded once to BF16: the order is that of the calls.
 #pragma once
 
 #include "afdep/bf16.cuh"
@@ -30,7 +30,8 @@ AFDEP_DEVICE void store_row_packet(uint8_t* row, int packet, const Packet& p) {
   }
 }
 
-// FP32 sums of kWords BF16 pairs. They start at -0, the one value to which adding x gives x for every x.
+// FP32 sums of kWords BF16 pairs. They start at -0, the one value to which adding x gives x for
+// every x.
 template <int kWords>
 struct RowSum {
   float low[kWords];
@@ -47,8 +48,9 @@ struct RowSum {
   AFDEP_DEVICE uint32_t pair(int i) const { return pack_bf16(low[i], high[i]); }
 };
 
-// A token's rows on this worker, summed over its choices in top-k order. lane_row: lane k's row, kNoRow for none; at least one
-// lane has a row. All lanes of a warp take part, with their own `packet`.
+// A token's rows on this worker, summed over its choices in top-k order. lane_row: lane k's row,
+// kNoRow for none; at least one lane has a row. All lanes of a warp take part, with their own
+// `packet`.
 template <int kTopK, int kRowWords>
 AFDEP_DEVICE Packet sum_rows_packet(const uint8_t* rows, int lane_row, int packet,
                                     uint32_t generation) {
@@ -59,7 +61,9 @@ AFDEP_DEVICE Packet sum_rows_packet(const uint8_t* rows, int lane_row, int packe
     int row[kBatch];
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      row[j] = first + j < kTopK ? static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), first + j & 31)) : kNoRow;
+      row[j] = first + j < kTopK
+                   ? static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), first + j & 31))
+                   : kNoRow;
 #pragma unroll
       for (int i = 0; i < kPacketWords; ++i) {
         const int word = packet * kPacketWords + i;
@@ -93,9 +97,9 @@ AFDEP_DEVICE Packet copy_row_packet(const uint8_t* rows, int lane_row, int packe
   return p;
 }
 
-// A token's replies, waited for and summed in ascending worker order. `from`: the workers that reply, at least one.
-// replies: packet `packet` of the token in slot 0; slots are slot_bytes apart. kBySlot: a worker's slot is its place among
-// the token's workers, else its index.
+// A token's replies, waited for and summed in ascending worker order. `from`: the workers that
+// reply, at least one. replies: packet `packet` of the token in slot 0; slots are slot_bytes apart.
+// kBySlot: a worker's slot is its place among the token's workers, else its index.
 template <int kSlots, bool kBySlot>
 AFDEP_DEVICE Packet sum_replies_packet(const CommonArgs& args, const uint8_t* replies,
                                        int64_t slot_bytes, const Destinations& from, int token,
@@ -120,7 +124,8 @@ AFDEP_DEVICE Packet sum_replies_packet(const CommonArgs& args, const uint8_t* re
       } else {
         if (slot < kSlots && from.includes(slot)) wanted |= 1u << j;
       }
-      awaited[j] = Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)};
+      awaited[j] =
+          Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)};
     }
     await_packets(args, packets, at, wanted, generation, awaited);
 #pragma unroll
@@ -133,7 +138,8 @@ AFDEP_DEVICE Packet sum_replies_packet(const CommonArgs& args, const uint8_t* re
   return Packet{{sum.pair(0), sum.pair(1), sum.pair(2)}, generation};
 }
 
-// kCount vectors of a row, a lane's own: first, first + 32, ...; those beyond the row are 0 and are not stored.
+// kCount vectors of a row, a lane's own: first, first + 32, ...; those beyond the row are 0 and are
+// not stored.
 template <int kCount>
 struct Piece {
   Vector vector[kCount];
@@ -190,11 +196,12 @@ AFDEP_DEVICE Piece<kCount> rounded(const RowSum<4 * kCount>& sum) {
   return piece;
 }
 
-// A token's rows on this worker, summed over its choices in top-k order. chosen: the lanes whose lane_row is a row, at least
-// one. All lanes of a warp take part.
+// A token's rows on this worker, summed over its choices in top-k order. chosen: the lanes whose
+// lane_row is a row, at least one. All lanes of a warp take part.
 template <int kRowVectors, int kCount>
-AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uint32_t chosen, int first) {
-  constexpr int kBatch = 4;  // rows in flight
+AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uint32_t chosen,
+                                          int first) {
+  constexpr int kBatch = 3;  // rows in flight: what 64 registers a thread hold
   RowSum<4 * kCount> sum;
   uint32_t left = chosen;
   while (left != 0) {
@@ -204,7 +211,8 @@ AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uin
     for (int j = 0; j < kBatch; ++j) {
       present[j] = left != 0;
       if (!present[j]) continue;
-      const int64_t row = static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lowest_bit(left)));
+      const int64_t row =
+          static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lowest_bit(left)));
       left &= left - 1;
       piece[j] = load_piece<kRowVectors, kCount>(rows + row * kRowVectors * 16, first);
     }
@@ -216,10 +224,12 @@ AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uin
   return rounded<kCount>(sum);
 }
 
-// A token's replies, which have all arrived, summed in ascending worker order. Slots as in sum_replies_packet.
+// A token's replies, which have all arrived, summed in ascending worker order. Slots as in
+// sum_replies_packet.
 template <int kRowVectors, int kCount, bool kBySlot>
-AFDEP_DEVICE Piece<kCount> sum_replies_piece(const uint8_t* replies, int64_t slot_bytes, const Destinations& from, int first) {
-  constexpr int kBatch = 4;  // replies in flight
+AFDEP_DEVICE Piece<kCount> sum_replies_piece(const uint8_t* replies, int64_t slot_bytes,
+                                             const Destinations& from, int first) {
+  constexpr int kBatch = 2;  // replies in flight: what 64 registers a thread hold
   RowSum<4 * kCount> sum;
   uint64_t left = from.mask;
   int next_slot = 0;

@@ -1,4 +1,5 @@
-// The top-k table on the wire: two choices a packet, {id | id << 16, weight, weight}; an entry is one token's packets.
+// The top-k table on the wire: two choices a packet, {id | id << 16, weight, weight}; an entry is
+// one token's packets.
 #pragma once
 
 #include "afdep/packet.cuh"
@@ -8,7 +9,8 @@ namespace afdep {
 
 constexpr uint32_t kNoExpert16 = 0xffffu;  // kNoExpert on the wire
 
-// Lane j's packet of a token's entry: choices 2j and 2j + 1. expert and weight: lane k's choice k, weight as FP32 bits.
+// Lane j's packet of a token's entry: choices 2j and 2j + 1. expert and weight: lane k's choice k,
+// weight as FP32 bits.
 AFDEP_DEVICE Packet table_packet(int expert, uint32_t weight, uint32_t generation) {
   const uint32_t id = static_cast<uint32_t>(expert) & 0xffffu;
   const int even = 2 * lane_index() & 31;
@@ -26,7 +28,8 @@ AFDEP_DEVICE uint32_t load_weight(const float* weights, int token, int tokens) {
   return load_input_word(weights + static_cast<int64_t>(token) * kTopK + lane_index());
 }
 
-// A block reads the tables of all sources and hands every choice to consume(unit, choice, id, weight), unit = source * kTokens
+// A block reads the tables of all sources and hands every choice to consume(unit, choice, id,
+// weight), unit = source * kTokens
 // + token. kBatch loads of a thread are in flight together.
 template <int kSources, int kTokens, int kTopK, int kThreads, int kBatch, typename Consume>
 AFDEP_DEVICE void read_table(const CommonArgs& args, const uint8_t* table, int64_t source_bytes,
@@ -57,7 +60,8 @@ AFDEP_DEVICE void read_table(const CommonArgs& args, const uint8_t* table, int64
       const int unit = i / kEntryPackets;
       const int choice = i % kEntryPackets * 2;
       consume(unit, choice, packets[j].word[0] & 0xffffu, packets[j].word[1]);
-      if (choice + 1 < kTopK) consume(unit, choice + 1, packets[j].word[0] >> 16, packets[j].word[2]);
+      if (choice + 1 < kTopK)
+        consume(unit, choice + 1, packets[j].word[0] >> 16, packets[j].word[2]);
     }
   }
 }

@@ -1,4 +1,5 @@
-// Fixed-width integers for every compiler that reads the shared headers: NVRTC, the emulator's Clang, the host's C++.
+// Fixed-width integers for every compiler that reads the shared headers: NVRTC, the emulator's
+// Clang, the host's C++.
 #pragma once
 
 #if defined(__CUDACC_RTC__) || defined(AFDEP_EMULATOR)

@@ -13,8 +13,8 @@ struct Vector {
 constexpr int kPacketBytes = 16;
 constexpr int kPacketWords = 3;  // of payload
 
-// Flag in data: 12 bytes of payload and the generation that they belong to, stored and loaded as one .b128, so that no
-// reader sees half of it. 16-aligned in memory.
+// Flag in data: 12 bytes of payload and the generation that they belong to, stored and loaded as
+// one .b128, so that no reader sees half of it. 16-aligned in memory.
 struct Packet {
   uint32_t word[kPacketWords];
   uint32_t generation;

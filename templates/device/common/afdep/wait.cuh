@@ -16,8 +16,8 @@ struct Deadline {
   uint32_t polls;
 };
 
-// Counts a poll that missed. True when the wait must give up: it expired, which is recorded here and told to the rank's other
-// waits through the abort word, or another wait did.
+// Counts a poll that missed. True when the wait must give up: it expired, which is recorded here
+// and told to the rank's other waits through the abort word, or another wait did.
 AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void* at,
                           const Awaited& awaited, uint32_t generation, uint32_t seen,
                           uint32_t expected) {
@@ -41,8 +41,8 @@ AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void
   return true;
 }
 
-// Waits until `flag` holds `generation`; then the writes released with it are visible to this thread. False if it gave up:
-// what the flag covers must not be used.
+// Waits until `flag` holds `generation`; then the writes released with it are visible to this
+// thread. False if it gave up: what the flag covers must not be used.
 AFDEP_DEVICE bool await_flag(const CommonArgs& args, const uint32_t* flag, uint32_t generation,
                              const Awaited& awaited) {
   uint32_t seen = load_acquire(flag);
@@ -54,8 +54,9 @@ AFDEP_DEVICE bool await_flag(const CommonArgs& args, const uint32_t* flag, uint3
   return true;
 }
 
-// Waits until the done word says that the peer has read everything sent to it two generations ago. The word then holds either
-// of the last two generations: a peer cannot have finished the exchange that this rank is about to start.
+// Waits until the done word says that the peer has read everything sent to it two generations ago.
+// The word then holds either of the last two generations: a peer cannot have finished the exchange
+// that this rank is about to start.
 AFDEP_DEVICE void await_done(const CommonArgs& args, const uint32_t* done, uint32_t generation,
                              uint32_t peer) {
   const uint32_t newest = previous_generation(generation);
@@ -63,7 +64,8 @@ AFDEP_DEVICE void await_done(const CommonArgs& args, const uint32_t* done, uint3
   uint32_t seen = load_acquire(done);
   Deadline deadline{0, 0};
   while (seen != oldest && seen != newest) {
-    if (give_up(deadline, args, done, Awaited{kPhaseDone, peer, 0}, generation, seen, oldest)) return;
+    if (give_up(deadline, args, done, Awaited{kPhaseDone, peer, 0}, generation, seen, oldest))
+      return;
     seen = load_acquire(done);
   }
 }

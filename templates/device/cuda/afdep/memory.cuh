@@ -1,5 +1,6 @@
 // Global memory: ordinary accesses, packets, and the release and acquire of flag words.
-// Source: PTX ISA, "Memory Consistency Model"; its scalar data types: a .b128 access is single-copy atomic, a vector is not.
+// Source: PTX ISA, "Memory Consistency Model"; its scalar data types: a .b128 access is single-copy
+// atomic, a vector is not.
 #pragma once
 
 #include "afdep/thread.cuh"
@@ -27,7 +28,8 @@ AFDEP_DEVICE Vector load_input_vector(const void* at) {
   return v;
 }
 
-// Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire below.
+// Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire
+// below.
 AFDEP_DEVICE uint32_t load_word(const void* at) {
   uint32_t value;
   asm volatile("ld.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
@@ -50,8 +52,8 @@ AFDEP_DEVICE void store_vector(void* at, const Vector& v) {
                : "memory");
 }
 
-// Publishes `value` to every rank after all writes that are ordered before it: by this thread, or by threads that a barrier
-// joined to it. Pairs with await_flag and await_done.
+// Publishes `value` to every rank after all writes that are ordered before it: by this thread, or
+// by threads that a barrier joined to it. Pairs with await_flag and await_done.
 AFDEP_DEVICE void store_release(uint32_t* flag, uint32_t value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
@@ -102,10 +104,12 @@ AFDEP_DEVICE bool claim(uint32_t* state) {
   return before == 0;
 }
 
-// Polls of a wait between two looks at the clock and the abort word: a look costs a trip to device memory.
+// Polls of a wait between two looks at the clock and the abort word: a look costs a trip to device
+// memory.
 constexpr uint32_t kPollsPerLook = 256;
 
-// Marks a poll that found `seen` at `at` instead of what the wait is for. On a GPU a poll costs nothing more.
+// Marks a poll that found `seen` at `at` instead of what the wait is for. On a GPU a poll costs
+// nothing more.
 AFDEP_DEVICE void poll_missed(const void* /*at*/, const Awaited& /*awaited*/, uint32_t /*seen*/,
                               uint32_t /*expected*/) {}
 

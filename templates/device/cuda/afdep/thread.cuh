@@ -36,8 +36,9 @@ AFDEP_DEVICE int count_bits(uint64_t bits) { return __popcll(bits); }
 AFDEP_DEVICE int lowest_bit(uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
 AFDEP_DEVICE int lowest_bit(uint64_t bits) { return __ffsll(static_cast<long long>(bits)) - 1; }
 
-// Returns when the kernel before this one on the stream has completed and its writes are visible. Every thread calls it
-// first: under programmatic dependent launch this kernel is resident before that one ends.
+// Returns when the kernel before this one on the stream has completed and its writes are visible.
+// Every thread calls it first: under programmatic dependent launch this kernel is resident before
+// that one ends.
 AFDEP_DEVICE void await_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // The kernel after this one may become resident (it still waits as above).
@@ -52,7 +53,8 @@ AFDEP_DEVICE T& shared_memory() {
   return *reinterpret_cast<T*>(afdep_dynamic_shared_memory);
 }
 
-// Adds to a counter in shared memory. Counts commute, so the result does not depend on the order of threads.
+// Adds to a counter in shared memory. Counts commute, so the result does not depend on the order of
+// threads.
 AFDEP_DEVICE void add_shared(uint32_t& counter, uint32_t amount) { atomicAdd(&counter, amount); }
 
 // Ends the kernel with an error that the driver reports: checks.route: trap.
