@@ -1,0 +1,244 @@
+#include "runtime/emulator/compiler.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <clang/Basic/Diagnostic.h>
+#include <clang/Basic/SourceManager.h>
+#include <clang/CodeGen/CodeGenAction.h>
+#include <clang/Frontend/CompilerInstance.h>
+#include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Lex/PreprocessorOptions.h>
+#include <fmt/format.h>
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/VirtualFileSystem.h>
+#include <llvm/TargetParser/Host.h>
+
+#include "runtime/emulator/hooks.h"
+#include "templates/embedded.h"
+
+namespace afdep::emulator {
+namespace {
+
+constexpr std::string_view kRun = "afdep_emu_run";
+constexpr std::string_view kArgsBytes = "afdep_emu_args_bytes";
+constexpr std::string_view kTimeout = "afdep_emu_timeout_ns";
+
+// Follows the kernel's text: what the scheduler needs to know of it, whatever its argument struct
+// is.
+std::string entry_points(std::string_view symbol) {
+  return fmt::format(R"(
+#line 1 "entry points of {0}"
+namespace afdep::emulator {{
+template <typename Args>
+constexpr unsigned long args_bytes(void (*)(Args)) {{ return sizeof(Args); }}
+template <typename Args>
+void run(void (*kernel)(Args), const void* args) {{ kernel(*static_cast<const Args*>(args)); }}
+template <typename Args>
+unsigned long timeout_ns(void (*)(Args), const void* args) {{
+  if constexpr (requires(const Args& a) {{ a.common.timeout_ns; }}) {{
+    return static_cast<const Args*>(args)->common.timeout_ns;
+  }} else {{
+    return 0;
+  }}
+}}
+}}
+extern "C" void {1}(const void* args) {{ afdep::emulator::run(&{0}, args); }}
+extern "C" unsigned long {2}() {{ return afdep::emulator::args_bytes(&{0}); }}
+extern "C" unsigned long {3}(const void* args) {{ return afdep::emulator::timeout_ns(&{0}, args); }}
+)",
+                     symbol, kRun, kArgsBytes, kTimeout);
+}
+
+// Keeps what Clang says, notes folded into the diagnostic that they explain.
+class Collector : public clang::DiagnosticConsumer {
+ public:
+  void HandleDiagnostic(clang::DiagnosticsEngine::Level level,
+                        const clang::Diagnostic& info) override {
+    clang::DiagnosticConsumer::HandleDiagnostic(level, info);
+    llvm::SmallString<128> text;
+    info.FormatDiagnostic(text);
+    Place place;
+    if (info.hasSourceManager() && info.getLocation().isValid()) {
+      const clang::PresumedLoc at = info.getSourceManager().getPresumedLoc(info.getLocation());
+      if (at.isValid()) {
+        place = {at.getFilename(), static_cast<int>(at.getLine()),
+                 static_cast<int>(at.getColumn())};
+      }
+    }
+    if (level == clang::DiagnosticsEngine::Note && !found.empty()) {
+      std::string& note = found.back().note;
+      if (!note.empty()) note += "; ";
+      note += fmt::format("{}:{}: {}", place.file, place.line, text.str().str());
+      return;
+    }
+    if (level < clang::DiagnosticsEngine::Warning) return;
+    found.push_back({ErrorCode::kToolchain, std::move(place), text.str().str(), {}});
+  }
+
+  Diagnostics found;
+};
+
+// The embedded device headers, as files below /device/emulator and /device/common.
+llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> device_headers() {
+  auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+  files->setCurrentWorkingDirectory("/");
+  for (const templates::File& file : templates::files()) {
+    if (!file.path.starts_with("device/")) continue;
+    files->addFile("/" + std::string(file.path), 0,
+                   llvm::MemoryBuffer::getMemBuffer(file.text, file.path));
+  }
+  return files;
+}
+
+std::string text_of(llvm::Error error) { return llvm::toString(std::move(error)); }
+
+struct Parsed {
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
+  const auto files = device_headers();
+  files->addFile("/" + source_name, 0, llvm::MemoryBuffer::getMemBuffer(text, source_name));
+
+  const std::string triple = llvm::sys::getProcessTriple();
+  const std::vector<const char*> arguments{
+      "-triple", triple.c_str(), "-x", "c++", "-std=c++20", "-O1", "-ffp-contract=off",
+      // The text must not depend on what is installed here.
+      "-nostdsysteminc", "-nobuiltininc", "-I", "/device/emulator", "-I", "/device/common", "-D",
+      "AFDEP_EMULATOR", "-Wall", "-Wextra",
+      // Whether a loop could be unrolled is a matter of the GPU's compiler.
+      "-Wno-pass-failed", "-mrelocation-model", "pic", "-pic-level", "2", "-fno-rtti",
+      source_name.c_str()};
+
+  auto collector = std::make_unique<Collector>();
+  clang::CompilerInstance compiler;
+  compiler.createDiagnostics(collector.get(), /*ShouldOwnClient=*/false);
+  auto invocation = std::make_shared<clang::CompilerInvocation>();
+  if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments,
+                                                 compiler.getDiagnostics())) {
+    return Failure(std::move(collector->found));
+  }
+  compiler.setInvocation(std::move(invocation));
+  // The invocation's warning flags reach the engine only when it is made again.
+  compiler.createDiagnostics(collector.get(), /*ShouldOwnClient=*/false);
+  compiler.createFileManager(files);
+
+  Parsed parsed{std::make_unique<llvm::LLVMContext>(), nullptr};
+  clang::EmitLLVMOnlyAction action(parsed.context.get());
+  const bool ran = compiler.ExecuteAction(action);
+  if (!collector->found.empty()) return Failure(std::move(collector->found));
+  parsed.module = action.takeModule();
+  if (!ran || parsed.module == nullptr) {
+    return Failure(ErrorCode::kToolchain,
+                   fmt::format("{}: Clang gave up without a diagnostic", source_name));
+  }
+  return parsed;
+}
+
+class Jit {
+ public:
+  static Result<Jit*> instance() {
+    static Result<Jit*> made = make();
+    return made;
+  }
+
+  Result<const CompiledKernel*> compile(const std::string& source_name, const std::string& symbol,
+                                        std::string_view source) {
+    const std::scoped_lock lock(mutex_);
+    // Name, symbol and text: the name shows in messages, so it belongs to the key.
+    std::string key = fmt::format("{}\n{}\n{}", source_name, symbol, source);
+    if (const auto found = kernels_.find(key); found != kernels_.end()) return &found->second;
+
+    auto parsed = to_ir(source_name, std::string(source) + entry_points(symbol));
+    if (!parsed) return parsed.failure();
+    auto kernel = link(std::move(*parsed));
+    if (!kernel) {
+      return Failure(
+          ErrorCode::kToolchain,
+          fmt::format("{}: cannot link {}: {}", source_name, symbol, text_of(kernel.takeError())),
+          "an emitted kernel may call nothing but the device headers");
+    }
+    return &kernels_.emplace(std::move(key), *kernel).first->second;
+  }
+
+ private:
+  explicit Jit(std::unique_ptr<llvm::orc::LLJIT> jit, llvm::orc::JITDylib& hooks)
+      : jit_(std::move(jit)), hooks_(hooks) {}
+
+  // Never destroyed: kernels live as long as the process.
+  static Result<Jit*> make() {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    const auto fail = [](llvm::Error error) {
+      return Failure(
+          ErrorCode::kToolchain,
+          fmt::format("the emulator's JIT does not start: {}", text_of(std::move(error))),
+          "the emulator needs LLVM 19 with the target of this machine");
+    };
+    // The baseline of the architecture, so that every machine computes the same.
+    llvm::orc::JITTargetMachineBuilder target{llvm::Triple(llvm::sys::getProcessTriple())};
+    target.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
+    target.setRelocationModel(llvm::Reloc::PIC_);
+    auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(target)).create();
+    if (!jit) return fail(jit.takeError());
+    llvm::orc::JITDylib& hooks = (*jit)->getExecutionSession().createBareJITDylib("hooks");
+    llvm::orc::SymbolMap symbols;
+    for (const Hook& hook : emulator::hooks()) {
+      symbols[(*jit)->mangleAndIntern(hook.name)] = {
+          llvm::orc::ExecutorAddr::fromPtr(hook.address),
+          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    }
+    if (auto error = hooks.define(llvm::orc::absoluteSymbols(std::move(symbols)))) {
+      return fail(std::move(error));
+    }
+    return new Jit(std::move(*jit), hooks);
+  }
+
+  // Each kernel has its own name space: several sources define the same symbols.
+  llvm::Expected<CompiledKernel> link(Parsed parsed) {
+    llvm::orc::JITDylib& space =
+        jit_->getExecutionSession().createBareJITDylib(fmt::format("kernel {}", name_spaces_++));
+    space.addToLinkOrder(hooks_);
+    if (auto error = jit_->addIRModule(
+            space,
+            llvm::orc::ThreadSafeModule(std::move(parsed.module), std::move(parsed.context)))) {
+      return error;
+    }
+    CompiledKernel kernel;
+    auto run = jit_->lookup(space, kRun);
+    if (!run) return run.takeError();
+    kernel.run = run->toPtr<void (*)(const void*)>();
+    auto bytes = jit_->lookup(space, kArgsBytes);
+    if (!bytes) return bytes.takeError();
+    kernel.args_bytes = bytes->toPtr<std::uint64_t (*)()>()();
+    auto timeout = jit_->lookup(space, kTimeout);
+    if (!timeout) return timeout.takeError();
+    kernel.timeout_ns = timeout->toPtr<std::uint64_t (*)(const void*)>();
+    return kernel;
+  }
+
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  llvm::orc::JITDylib& hooks_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, CompiledKernel> kernels_;  // by name, symbol and text
+  std::size_t name_spaces_ = 0;
+};
+
+}  // namespace
+
+Result<const CompiledKernel*> compile(std::string_view source_name, std::string_view symbol,
+                                      std::string_view source) {
+  auto jit = Jit::instance();
+  if (!jit) return jit.failure();
+  return (*jit)->compile(std::string(source_name), std::string(symbol), source);
+}
+
+}  // namespace afdep::emulator

@@ -1,0 +1,57 @@
+// The switch between the scheduler's stack and a fiber's, with what AddressSanitizer must know of
+// it.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/emulator/execution.h"
+#include "runtime/emulator/fiber.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace afdep::emulator {
+
+#if defined(__SANITIZE_ADDRESS__)
+
+inline thread_local void* t_main_fake_stack = nullptr;
+inline thread_local const void* t_main_bottom = nullptr;
+inline thread_local std::size_t t_main_bytes = 0;
+
+inline FiberContext jump_to_fiber(Thread& thread) {
+  __sanitizer_start_switch_fiber(&t_main_fake_stack, thread.stack.bottom, StackPool::kBytes);
+  const auto back = boost::context::detail::jump_fcontext(thread.context, &thread);
+  __sanitizer_finish_switch_fiber(t_main_fake_stack, nullptr, nullptr);
+  return back.fctx;
+}
+inline void arrived_on_fiber(Thread& self) {
+  __sanitizer_finish_switch_fiber(self.fake_stack, &t_main_bottom, &t_main_bytes);
+}
+inline FiberContext jump_to_main(Thread& self, FiberContext main) {
+  const bool ended = self.state == ThreadState::kEnded;
+  __sanitizer_start_switch_fiber(ended ? nullptr : &self.fake_stack, t_main_bottom, t_main_bytes);
+  const auto back = boost::context::detail::jump_fcontext(main, nullptr);
+  arrived_on_fiber(self);
+  return back.fctx;
+}
+inline void forget_fiber(Thread& thread) { thread.context = nullptr; }
+
+#else
+
+// Returns when the fiber switches out: where it goes on.
+inline FiberContext jump_to_fiber(Thread& thread) {
+  return boost::context::detail::jump_fcontext(thread.context, &thread).fctx;
+}
+// First call on a new fiber.
+inline void arrived_on_fiber(Thread& /*self*/) {}
+// Returns when the scheduler switches to this fiber again: where the scheduler goes on.
+inline FiberContext jump_to_main(Thread& /*self*/, FiberContext main) {
+  return boost::context::detail::jump_fcontext(main, nullptr).fctx;
+}
+// The fiber never runs again.
+inline void forget_fiber(Thread& thread) { thread.context = nullptr; }
+
+#endif
+
+}  // namespace afdep::emulator

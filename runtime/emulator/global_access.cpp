@@ -1,0 +1,247 @@
+// Scheduler: accesses to global memory, and the threads that sleep until memory changes.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "runtime/emulator/scheduler.h"
+
+namespace afdep::emulator {
+namespace {
+
+constexpr std::uint64_t kNever = UINT64_MAX;
+// First nap of a wait whose bound is unknown; each further nap is twice as long.
+constexpr std::uint64_t kFirstNapNs = 1'000;
+
+constexpr bool is_store(Scheduler::AccessKind kind) {
+  return kind >= Scheduler::AccessKind::kStore;
+}
+
+constexpr Scope scope_of(Scheduler::AccessKind kind) {
+  using enum Scheduler::AccessKind;
+  switch (kind) {
+    case kLoadPacket:
+    case kStorePacket:
+    case kAcquire:
+    case kRelease:
+    case kClaim:
+      return Scope::kSystem;
+    case kLoadRelaxed:
+    case kStoreRelaxed:
+      return Scope::kGpu;
+    case kLoad:
+    case kLoadInput:
+    case kStore:
+      break;
+  }
+  return Scope::kThread;
+}
+
+// No access is larger than 16 bytes or crosses such a boundary.
+std::size_t bucket_of(const void* at) {
+  const std::uint64_t unit = reinterpret_cast<std::uintptr_t>(at) >> 4;
+  return unit * 0x9e3779b97f4a7c15u >> 52;  // 12 bits
+}
+
+bool same_unit(const void* a, const void* b) {
+  return reinterpret_cast<std::uintptr_t>(a) >> 4 == reinterpret_cast<std::uintptr_t>(b) >> 4;
+}
+
+std::uint64_t later(std::uint64_t from, std::uint64_t by) {
+  return by > kNever - from ? kNever : from + by;
+}
+
+}  // namespace
+
+void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* value,
+                       std::uint32_t bytes) {
+  static_assert(kBuckets == 1u << 12);
+  preempt(self);
+  ++counts_.accesses;
+  const auto refuse = [&](Fault::Kind why) {
+    Fault fault;
+    fault.kind = why;
+    fault.address = at;
+    fault.bytes = bytes;
+    fault.store = is_store(kind);
+    stop(self, fault);
+  };
+  if ((reinterpret_cast<std::uintptr_t>(at) & (bytes - 1)) != 0) refuse(Fault::Kind::kMisaligned);
+  const Allocation* const allocation = memory_.find(at, bytes);
+  if (allocation == nullptr) refuse(Fault::Kind::kUnowned);
+
+  const Access access{self.id, scope_of(kind), const_cast<void*>(at), bytes};
+  if (!is_store(kind)) {
+    if (++fruitless_ > options_.fruitless_accesses) refuse(Fault::Kind::kLivelock);
+    switch (kind) {
+      case AccessKind::kLoadInput:
+        return model_->load_input(access, value);
+      case AccessKind::kLoadPacket:
+        return model_->load_packet(access, value);
+      case AccessKind::kAcquire:
+        return model_->acquire(access, value);
+      case AccessKind::kLoadRelaxed:
+        return model_->load_relaxed(access, value);
+      default:
+        return model_->load(access, value);
+    }
+  }
+
+  if (!memory_.may_store(self.id.rank, at, bytes)) refuse(Fault::Kind::kOutsideRanges);
+  count_store(self, *allocation, kind, bytes);
+  progress();
+  switch (kind) {
+    case AccessKind::kStorePacket:
+      model_->store_packet(access, value);
+      break;
+    case AccessKind::kRelease:
+      model_->release(access, value);
+      break;
+    case AccessKind::kStoreRelaxed:
+      model_->store_relaxed(access, value);
+      break;
+    case AccessKind::kClaim:
+      *static_cast<std::uint32_t*>(value) = model_->claim(access) ? 1 : 0;
+      break;
+    default:
+      model_->store(access, value);
+      break;
+  }
+  newest_store_[bucket_of(at)] = ++stores_;
+  if (pollers_count_ == 0) return;
+  wake_pollers(at);
+  if (kind == AccessKind::kStoreRelaxed) {
+    // An abort word: every wait of the rank looks at it beside its own word.
+    for_each_poller([&](Thread& thread) {
+      if (thread.id.rank == self.id.rank) wake(thread);
+    });
+  }
+}
+
+void Scheduler::count_store(const Thread& self, const Allocation& allocation, AccessKind kind,
+                            std::uint32_t bytes) {
+  if (allocation.owner < 0 || allocation.owner == self.id.rank) return;
+  Traffic& traffic = ledger_[{self.id.rank, allocation.owner}];
+  ++traffic.messages;
+  traffic.bytes += bytes;
+  traffic.packets += kind == AccessKind::kStorePacket ? 1 : 0;
+  traffic.flags += kind == AccessKind::kRelease ? 1 : 0;
+}
+
+void Scheduler::poll_missed(Thread& self, const Wait& wait) {
+  const bool fresh = !self.waiting || !self.wait.same_wait(wait);
+  self.wait = wait;
+  if (fresh) {
+    self.waiting = true;
+    self.wait_start_ns = now_ns_;
+    self.wait_doublings = 0;
+    // Goes on at once: device code reads its clock after the first poll, and its wait ends with
+    // that time as the start.
+    switch_out(self);
+  } else if (newest_store_[bucket_of(wait.at)] > self.look) {
+    // The word may have changed after this thread read it: a wait for several words reads others in
+    // between.
+    switch_out(self);
+  } else {
+    const std::uint64_t bound = self.warp->block->run->timeout_ns;
+    self.wake_ns = bound != 0 ? later(self.wait_start_ns, bound)
+                              : later(now_ns_, kFirstNapNs << std::min(self.wait_doublings, 50u));
+    sleep(self);
+    if (now_ns_ >= self.wake_ns) {
+      if (bound == 0) ++self.wait_doublings;
+      // If device code goes on waiting, its idea of the start is a later one.
+      if (bound != 0) self.waiting = false;
+    }
+  }
+  self.look = stores_;
+}
+
+void Scheduler::sleep(Thread& self) {
+  Thread*& head = pollers_[bucket_of(self.wait.at)];
+  self.previous_poller = nullptr;
+  self.next_poller = head;
+  if (head != nullptr) head->previous_poller = &self;
+  head = &self;
+  ++pollers_count_;
+  make_unrunnable(self, ThreadState::kPolling);
+  switch_out(self);
+}
+
+void Scheduler::wake(Thread& thread) {
+  if (thread.next_poller != nullptr) thread.next_poller->previous_poller = thread.previous_poller;
+  if (thread.previous_poller != nullptr) {
+    thread.previous_poller->next_poller = thread.next_poller;
+  } else {
+    pollers_[bucket_of(thread.wait.at)] = thread.next_poller;
+  }
+  thread.next_poller = nullptr;
+  thread.previous_poller = nullptr;
+  --pollers_count_;
+  make_runnable(thread);
+}
+
+void Scheduler::wake_pollers(const void* at) {
+  for (Thread* thread = pollers_[bucket_of(at)]; thread != nullptr;) {
+    Thread* const next = thread->next_poller;
+    if (same_unit(thread->wait.at, at)) wake(*thread);
+    thread = next;
+  }
+}
+
+// `visit` may wake the thread.
+template <typename Visitor>
+void Scheduler::for_each_poller(const Visitor& visit) {
+  if (pollers_count_ == 0) return;
+  for (Thread* head : pollers_) {
+    for (Thread* thread = head; thread != nullptr;) {
+      Thread* const next = thread->next_poller;
+      visit(*thread);
+      thread = next;
+    }
+  }
+}
+
+void Scheduler::memory_changed() {
+  // Anything may have changed: no thread may sleep on what it read before.
+  newest_store_.fill(++stores_);
+  for_each_poller([this](Thread& thread) { wake(thread); });
+}
+
+bool Scheduler::pass_time() {
+  if (options_.stop_on_stall) return false;
+  std::uint64_t nearest = kNever;
+  for_each_poller([&](Thread& thread) { nearest = std::min(nearest, thread.wake_ns); });
+  if (nearest == kNever) return false;
+  now_ns_ = std::max(now_ns_, nearest);
+  for_each_poller([&](Thread& thread) {
+    if (thread.wake_ns <= now_ns_) wake(thread);
+  });
+  return true;
+}
+
+std::uint64_t Scheduler::clock_ns(Thread& self) {
+  // A loop that only watches the clock would never end: time passes only when nobody can run.
+  if (++fruitless_ > options_.fruitless_accesses) {
+    Fault fault;
+    fault.kind = Fault::Kind::kLivelock;
+    stop(self, fault);
+  }
+  return now_ns_;
+}
+
+void Scheduler::add_shared(Thread& self, std::uint32_t* counter, std::uint32_t amount) {
+  preempt(self);
+  const Block& block = *self.warp->block;
+  const auto begin = reinterpret_cast<std::uintptr_t>(block.shared.data() + block.shared_offset);
+  const auto at = reinterpret_cast<std::uintptr_t>(counter);
+  const std::size_t bytes = block.run->launch->shared_bytes;
+  if (at < begin || at - begin > bytes || bytes - (at - begin) < sizeof(std::uint32_t)) {
+    Fault fault;
+    fault.kind = Fault::Kind::kSharedAddress;
+    fault.address = counter;
+    stop(self, fault);
+  }
+  *counter += amount;
+  progress();
+}
+
+}  // namespace afdep::emulator

@@ -1,0 +1,328 @@
+#include "runtime/emulator/scheduler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "runtime/emulator/crash_guard.h"
+#include "runtime/emulator/fiber_switch.h"
+#include "runtime/emulator/report.h"
+
+namespace afdep::emulator {
+namespace {
+
+// Not 0: device code takes a time of 0 for "not read yet".
+constexpr std::uint64_t kFirstNanosecond = 1'000'000;
+
+// Fill of shared memory: reads as a huge index, an odd address and, as a float, a number nobody
+// computes.
+constexpr std::byte kPoison{0xa5};
+constexpr std::size_t kSharedGuardBytes = 64;
+constexpr std::size_t kSharedAlignment = 16;
+
+thread_local Thread* t_current = nullptr;
+
+}  // namespace
+
+// Not inlined: a fiber may go on on another OS thread, where the address of a thread_local differs.
+[[gnu::noinline]] Thread* current_thread() { return t_current; }
+
+Scheduler::Scheduler(DeviceMemory& memory, const ScheduleOptions& options)
+    : memory_(memory), options_(options), model_(make_sequential_memory()), random_(options.seed) {
+  now_ns_ = kFirstNanosecond;
+  restart(options.seed);
+}
+
+Scheduler::~Scheduler() { drop_everything(); }
+
+void Scheduler::restart(std::uint64_t seed) {
+  random_ = Random(seed);
+  counts_ = {};
+  // Long runs find what only a delay shows, fine interleavings what only a race shows: a seed takes
+  // one of each.
+  constexpr std::array<std::uint32_t, 6> kSlices{1, 2, 4, 16, 64, 1024};
+  constexpr std::array<std::uint32_t, 4> kStays{1, 2, 8, 64};
+  constexpr std::array<std::uint32_t, 4> kStarts{2, 16, 256, 4096};
+  mean_slice_ = kSlices[random_.below(kSlices.size())];
+  stay_odds_ = kStays[random_.below(kStays.size())];
+  start_odds_ = kStarts[random_.below(kStarts.size())];
+  last_ = nullptr;
+  options_.seed = seed;
+}
+
+// ---- the loop -----------------------------------------------------------------------------------
+
+bool Scheduler::is_done(const StreamQueue* target) const {
+  if (target != nullptr) return target->queue.empty();
+  return std::ranges::all_of(streams_, [](const auto& stream) { return stream->queue.empty(); });
+}
+
+Result<void> Scheduler::run(StreamQueue* target) {
+  fault_ = {};
+  fruitless_ = 0;
+  streams_dirty_ = true;
+  CrashGuard guard;
+  if (sigsetjmp(guard.back(), 1) == 0) {
+    loop(target);
+  } else {
+    const Crash& crash = CrashGuard::crash();
+    const bool overflow = stacks_.is_guard(crash.address);
+    fault_.kind = overflow ? Fault::Kind::kStackOverflow : Fault::Kind::kSignal;
+    fault_.thread = t_current;
+    fault_.address = crash.address;
+    fault_.bytes = static_cast<std::uint64_t>(crash.signal);
+    t_current = nullptr;
+  }
+  if (fault_.kind == Fault::Kind::kNone) return {};
+  Failure failure = describe(fault_, *this, options_);
+  drop_everything();
+  return failure;
+}
+
+void Scheduler::loop(StreamQueue* target) {
+  while (fault_.kind == Fault::Kind::kNone) {
+    if (streams_dirty_) {
+      advance_streams();
+      if (is_done(target)) return;
+    }
+    if (!starting_.empty() && (runnable_.empty() || random_.one_in(start_odds_)) && start_block()) {
+      continue;
+    }
+    if (!runnable_.empty()) {
+      switch_to(pick());
+    } else if (!streams_dirty_ && !pass_time()) {
+      fault_.kind = Fault::Kind::kStall;
+    }
+  }
+}
+
+Thread& Scheduler::pick() {
+  Warp* warp = last_;
+  if (warp == nullptr || warp->runnable == 0 || random_.one_in(stay_odds_)) {
+    warp = runnable_[random_.below(static_cast<std::uint32_t>(runnable_.size()))];
+    last_ = warp;
+  }
+  // The first runnable lane from a random one on.
+  const int from = static_cast<int>(random_.below(kLanes));
+  const int lane = (std::countr_zero(std::rotr(warp->runnable, from)) + from) % kLanes;
+  return warp->threads[static_cast<std::size_t>(lane)];
+}
+
+void Scheduler::switch_to(Thread& thread) {
+  if (thread.context == nullptr) {
+    thread.stack = stacks_.take();
+    if (thread.stack.bottom == nullptr) {
+      fault_.kind = Fault::Kind::kNoMemory;
+      fault_.thread = &thread;
+      return;
+    }
+    thread.context = boost::context::detail::make_fcontext(thread.stack.bottom + StackPool::kBytes,
+                                                           StackPool::kBytes, &enter_fiber);
+  }
+  ++counts_.switches;
+  const std::uint64_t key = thread.id.launch << 32 ^
+                            static_cast<std::uint64_t>(thread.id.block) << 12 ^
+                            static_cast<std::uint64_t>(thread.id.thread);
+  counts_.trace = (std::rotl(counts_.trace, 5) ^ key) * 0x9e3779b97f4a7c15u;
+  draw_slice();
+  t_current = &thread;
+  thread.context = jump_to_fiber(thread);
+  t_current = nullptr;
+  if (thread.state == ThreadState::kEnded) end_thread(thread);
+}
+
+void Scheduler::enter_fiber(boost::context::detail::transfer_t from) {
+  Thread& self = *static_cast<Thread*>(from.data);
+  Scheduler& scheduler = *self.scheduler;
+  arrived_on_fiber(self);
+  scheduler.main_ = from.fctx;
+  const KernelLaunch& launch = *self.warp->block->run->launch;
+  launch.code->run(launch.args.data());
+  scheduler.make_unrunnable(self, ThreadState::kEnded);
+  scheduler.switch_out(self);  // for good
+}
+
+void Scheduler::switch_out(Thread& self) { main_ = jump_to_main(self, main_); }
+
+void Scheduler::stop(Thread& self, const Fault& fault) {
+  fault_ = fault;
+  fault_.thread = &self;
+  for (;;) switch_out(self);  // for good: the loop ends
+}
+
+void Scheduler::draw_slice() {
+  slice_ = mean_slice_ == 1 ? 1 : 1 + random_.below(2 * mean_slice_ - 1);
+}
+
+void Scheduler::preempt(Thread& self) {
+  if (--slice_ == 0) switch_out(self);
+}
+
+// ---- who can run --------------------------------------------------------------------------------
+
+void Scheduler::make_runnable(Thread& thread) {
+  Warp& warp = *thread.warp;
+  thread.state = ThreadState::kRunnable;
+  if (warp.runnable == 0) {
+    warp.runnable_slot = static_cast<std::int32_t>(runnable_.size());
+    runnable_.push_back(&warp);
+  }
+  warp.runnable |= 1u << thread.lane;
+}
+
+void Scheduler::make_unrunnable(Thread& thread, ThreadState state) {
+  Warp& warp = *thread.warp;
+  thread.state = state;
+  warp.runnable &= ~(1u << thread.lane);
+  if (warp.runnable != 0) return;
+  const auto slot = static_cast<std::size_t>(warp.runnable_slot);
+  runnable_[slot] = runnable_.back();
+  runnable_[slot]->runnable_slot = warp.runnable_slot;
+  runnable_.pop_back();
+  warp.runnable_slot = -1;
+}
+
+// ---- blocks -------------------------------------------------------------------------------------
+
+bool Scheduler::may_start_block(const KernelRun& run) {
+  return resident_[run.launch->rank] < options_.resident_blocks;
+}
+
+bool Scheduler::start_block() {
+  const auto count = static_cast<std::uint32_t>(starting_.size());
+  const std::uint32_t from = random_.below(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t slot = (from + i) % count;
+    KernelRun& run = *starting_[slot];
+    if (!may_start_block(run)) continue;
+
+    std::unique_ptr<Block> block;
+    if (spare_.empty()) {
+      block = std::make_unique<Block>();
+    } else {
+      block = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    const KernelLaunch& launch = *run.launch;
+    const auto threads = static_cast<std::size_t>(launch.threads);
+    block->run = &run;
+    block->index = run.order[run.started++];
+    block->live = launch.threads;
+    block->at_barrier = 0;
+    block->released = false;
+    block->shared.assign(launch.shared_bytes + kSharedAlignment + kSharedGuardBytes, kPoison);
+    const auto address = reinterpret_cast<std::uintptr_t>(block->shared.data());
+    block->shared_offset = (kSharedAlignment - address % kSharedAlignment) % kSharedAlignment;
+    block->threads.assign(threads, Thread{});
+    block->warps.assign((threads + kLanes - 1) / kLanes, Warp{});
+    for (std::size_t w = 0; w < block->warps.size(); ++w) {
+      Warp& warp = block->warps[w];
+      const std::size_t lanes = std::min<std::size_t>(kLanes, threads - w * kLanes);
+      warp.block = block.get();
+      warp.threads = std::span(block->threads).subspan(w * kLanes, lanes);
+      warp.existing = lanes == kLanes ? ~0u : (1u << lanes) - 1;
+      warp.live = warp.existing;
+      for (std::size_t lane = 0; lane < lanes; ++lane) {
+        Thread& thread = warp.threads[lane];
+        thread.scheduler = this;
+        thread.warp = &warp;
+        thread.lane = static_cast<std::uint32_t>(lane);
+        thread.id = {launch.rank, run.number, block->index, static_cast<int>(w * kLanes + lane)};
+        make_runnable(thread);
+      }
+    }
+    ++resident_[launch.rank];
+    run.live.push_back(std::move(block));
+    if (run.started == run.order.size()) {
+      starting_.erase(starting_.begin() + static_cast<std::ptrdiff_t>(slot));
+    }
+    return true;
+  }
+  return false;
+}
+
+void Scheduler::end_thread(Thread& thread) {
+  Warp& warp = *thread.warp;
+  Block& block = *warp.block;
+  progress();
+  stacks_.give_back(thread.stack);
+  thread.stack = {};
+  forget_fiber(thread);
+  warp.live &= ~(1u << thread.lane);
+  --block.live;
+  if (warp.arrived != 0) {
+    fault_.kind = Fault::Kind::kDivergedWarp;
+    fault_.thread = &thread;
+    fault_.operation = name_of(warp.kind);
+  } else if (block.at_barrier != 0) {
+    fault_.kind = Fault::Kind::kDivergedBlock;
+    fault_.thread = &thread;
+    fault_.operation = "sync_block";
+  } else if (block.live == 0) {
+    end_block(block);
+  }
+}
+
+void Scheduler::end_block(Block& block) {
+  KernelRun& run = *block.run;
+  const auto guard =
+      std::span(block.shared).subspan(block.shared_offset + run.launch->shared_bytes);
+  if (!std::ranges::all_of(guard, [](std::byte byte) { return byte == kPoison; })) {
+    fault_.kind = Fault::Kind::kSharedOverrun;
+    fault_.thread = &block.threads.front();
+    return;
+  }
+  release(block);
+  last_ = nullptr;
+  --resident_[run.launch->rank];
+  const auto mine =
+      std::ranges::find(run.live, &block, [](const auto& live) { return live.get(); });
+  std::swap(*mine, run.live.back());
+  spare_.push_back(std::move(run.live.back()));
+  run.live.pop_back();
+  if (++run.ended == run.launch->grid) end_kernel(run);
+}
+
+void* Scheduler::shared_memory(Thread& self, std::size_t bytes) {
+  Block& block = *self.warp->block;
+  if (bytes > block.run->launch->shared_bytes) {
+    Fault fault;
+    fault.kind = Fault::Kind::kSharedTooSmall;
+    fault.bytes = bytes;
+    stop(self, fault);
+  }
+  return block.shared.data() + block.shared_offset;
+}
+
+// ---- after a failure ----------------------------------------------------------------------------
+
+void Scheduler::drop_everything() {
+  for (const auto& stream : streams_) {
+    for (QueuedOperation& queued : stream->queue) {
+      const Operation& operation = queued.operation;
+      if (operation.kind == Operation::Kind::kRecord) {
+        // Nothing may wait forever for what was dropped.
+        operation.event->completed = std::max(operation.event->completed, operation.recording);
+      }
+      if (queued.run == nullptr) continue;
+      for (const auto& block : queued.run->live) {
+        for (Thread& thread : block->threads) {
+          if (thread.stack.bottom == nullptr) continue;
+          stacks_.give_back(thread.stack);
+          forget_fiber(thread);
+        }
+      }
+    }
+    stream->queue.clear();
+  }
+  starting_.clear();
+  resident_.clear();
+  runnable_.clear();
+  last_ = nullptr;
+  pollers_.fill(nullptr);
+  pollers_count_ = 0;
+  streams_dirty_ = false;
+}
+
+}  // namespace afdep::emulator

@@ -1,0 +1,166 @@
+// Runs the kernels of all ranks, one fiber per CUDA thread, in an order that a seed decides.
+#pragma once
+
+#include <array>
+#include <csetjmp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/emulator/device_memory.h"
+#include "runtime/emulator/execution.h"
+#include "runtime/emulator/ledger.h"
+#include "runtime/emulator/memory_model.h"
+#include "runtime/emulator/random.h"
+#include "runtime/support/result.h"
+
+namespace afdep::emulator {
+
+struct ScheduleOptions {
+  std::uint64_t seed = 1;
+  // True: nothing can run but some thread waits for memory is an error. False: virtual time passes,
+  // so that waits expire.
+  bool stop_on_stall = false;
+  // Blocks of one rank that are resident at once.
+  int resident_blocks = 132;
+  // Accesses without a store, a barrier or the end of a thread after which a run counts as a
+  // livelock.
+  std::uint64_t fruitless_accesses = 50'000'000;
+};
+
+// Figures of everything that ran since the last set_seed().
+struct ScheduleCounts {
+  std::uint64_t switches = 0;  // to a thread
+  std::uint64_t accesses = 0;  // to global memory
+  std::uint64_t trace = 0;     // hash of the order of switches: equal traces are equal schedules
+};
+
+class Scheduler {
+ public:
+  Scheduler(DeviceMemory& memory, const ScheduleOptions& options);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // ---- for the backend ----
+  StreamQueue* add_stream();
+  void remove_stream(StreamQueue* stream);
+  // Runs all streams until `target`, or if it is null every stream, is empty. After a failure
+  // (kVerification) nothing is queued anywhere and the scheduler is as good as new.
+  Result<void> run(StreamQueue* target);
+  // The host changed memory: threads that wait for memory look again.
+  void memory_changed();
+  void restart(std::uint64_t seed);
+  void set_stop_on_stall(bool stop) { options_.stop_on_stall = stop; }
+
+  [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
+  [[nodiscard]] const ScheduleCounts& counts() const { return counts_; }
+  Ledger& ledger() { return ledger_; }
+  [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<StreamQueue>>& streams() const {
+    return streams_;
+  }
+
+  // ---- for the hooks: called on the fiber of `self` ----
+  enum class AccessKind : std::uint8_t {
+    kLoad,
+    kLoadInput,
+    kLoadPacket,
+    kAcquire,
+    kLoadRelaxed,
+    kStore,
+    kStorePacket,
+    kRelease,
+    kStoreRelaxed,
+    kClaim,
+  };
+  // Loads into or stores from `value`; for kClaim it points to a uint32_t result.
+  void access(Thread& self, AccessKind kind, const void* at, void* value, std::uint32_t bytes);
+  void poll_missed(Thread& self, const Wait& wait);
+  std::uint32_t collective(Thread& self, Collective kind, std::uint32_t value,
+                           std::uint32_t operand);
+  void sync_block(Thread& self);
+  void await_previous_kernel(Thread& self);
+  void release_next_kernel(Thread& self);
+  void* shared_memory(Thread& self, std::size_t bytes);
+  void add_shared(Thread& self, std::uint32_t* counter, std::uint32_t amount);
+  std::uint64_t clock_ns(Thread& self);
+  [[noreturn]] void stop(Thread& self, const Fault& fault);
+
+ private:
+  static constexpr std::size_t kBuckets = 4096;
+
+  static void enter_fiber(boost::context::detail::transfer_t from);
+  void loop(StreamQueue* target);
+  [[nodiscard]] bool is_done(const StreamQueue* target) const;
+  void switch_to(Thread& thread);
+  void switch_out(Thread& self);
+  void preempt(Thread& self);
+  void draw_slice();
+  Thread& pick();
+
+  // Streams and kernels.
+  void advance_streams();
+  bool advance(StreamQueue& stream);
+  void start_kernel(QueuedOperation& queued, StreamQueue& stream, KernelRun* previous);
+  [[nodiscard]] bool may_start_block(const KernelRun& run);
+  bool start_block();
+  void end_thread(Thread& thread);
+  void end_block(Block& block);
+  void end_kernel(KernelRun& run);
+  void release(Block& block);
+
+  // Who can run.
+  void make_runnable(Thread& thread);
+  void make_unrunnable(Thread& thread, ThreadState state);
+  void sleep(Thread& self);
+  void wake(Thread& thread);
+  void wake_pollers(const void* at);
+  template <typename Visitor>
+  void for_each_poller(const Visitor& visit);
+  bool pass_time();
+
+  void count_store(const Thread& self, const Allocation& allocation, AccessKind kind,
+                   std::uint32_t bytes);
+  void progress() { fruitless_ = 0; }
+  void drop_everything();
+
+  DeviceMemory& memory_;
+  ScheduleOptions options_;
+  std::unique_ptr<MemoryModel> model_;
+  Random random_;
+  StackPool stacks_;
+  std::vector<std::unique_ptr<StreamQueue>> streams_;
+  std::vector<KernelRun*> starting_;           // kernels with blocks left to start
+  std::unordered_map<int, int> resident_;      // blocks by rank
+  std::vector<std::unique_ptr<Block>> spare_;  // blocks for reuse
+  std::vector<Warp*> runnable_;                // warps with a runnable lane, in no order
+  Warp* last_ = nullptr;                       // where the last lane ran
+  std::array<Thread*, kBuckets> pollers_{};    // by hash of the awaited 16 bytes
+  std::array<std::uint64_t, kBuckets> newest_store_{};
+  std::uint64_t stores_ = 0;
+  std::uint64_t pollers_count_ = 0;
+  std::uint64_t launches_ = 0;
+  std::uint64_t streams_made_ = 0;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t fruitless_ = 0;
+  bool streams_dirty_ = false;  // something ended or was released: some stream may go on
+
+  // How this seed interleaves threads.
+  std::uint32_t mean_slice_ = 1;  // accesses between two switches
+  std::uint32_t stay_odds_ = 1;   // once in so many switches the next lane is of another warp
+  std::uint32_t start_odds_ = 1;  // once in so many switches a block starts though others can run
+  std::uint32_t slice_ = 1;       // accesses left to the running thread
+
+  FiberContext main_ = nullptr;
+  Fault fault_;
+  ScheduleCounts counts_;
+  Ledger ledger_;
+};
+
+// The thread whose fiber runs on this OS thread; null outside.
+Thread* current_thread();
+
+}  // namespace afdep::emulator

@@ -1,0 +1,85 @@
+// Global memory on the CPU: the names and signatures of device/cuda/afdep/memory.cuh. Every access is a call, so that the
+// emulator can check its address, hand it to the memory model and switch threads at it.
+#pragma once
+
+#include "afdep/thread.cuh"
+#include "afdep/types.h"
+#include "afdep/units.h"
+
+extern "C" {
+uint32_t afdep_emu_load_input_word(const void* at);
+uint64_t afdep_emu_load_input_word64(const void* at);
+void afdep_emu_load_input_vector(const void* at, void* value);
+uint32_t afdep_emu_load_word(const void* at);
+void afdep_emu_load_vector(const void* at, void* value);
+void afdep_emu_store_word(void* at, uint32_t value);
+void afdep_emu_store_vector(void* at, const void* value);
+void afdep_emu_store_release(void* flag, uint32_t value);
+uint32_t afdep_emu_load_acquire(const void* flag);
+void afdep_emu_store_packet(void* at, const void* packet);
+void afdep_emu_load_packet(const void* at, void* packet);
+uint32_t afdep_emu_load_relaxed(const void* at);
+void afdep_emu_store_relaxed(void* at, uint32_t value);
+uint32_t afdep_emu_claim(void* state);
+void afdep_emu_poll_missed(const void* at, uint32_t phase, uint32_t peer, uint32_t item,
+                           uint32_t seen, uint32_t expected);
+}
+
+namespace afdep {
+
+// Tensors that no kernel writes while this one runs.
+AFDEP_DEVICE uint32_t load_input_word(const void* at) { return afdep_emu_load_input_word(at); }
+AFDEP_DEVICE uint64_t load_input_word64(const void* at) { return afdep_emu_load_input_word64(at); }
+AFDEP_DEVICE Vector load_input_vector(const void* at) {
+  Vector v;
+  afdep_emu_load_input_vector(at, &v);
+  return v;
+}
+
+// Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire below.
+AFDEP_DEVICE uint32_t load_word(const void* at) { return afdep_emu_load_word(at); }
+AFDEP_DEVICE Vector load_vector(const void* at) {
+  Vector v;
+  afdep_emu_load_vector(at, &v);
+  return v;
+}
+AFDEP_DEVICE void store_word(void* at, uint32_t value) { afdep_emu_store_word(at, value); }
+AFDEP_DEVICE void store_vector(void* at, const Vector& v) { afdep_emu_store_vector(at, &v); }
+
+// Publishes `value` to every rank after all writes that are ordered before it: by this thread, or by threads that a barrier
+// joined to it. Pairs with await_flag and await_done.
+AFDEP_DEVICE void store_release(uint32_t* flag, uint32_t value) {
+  afdep_emu_store_release(flag, value);
+}
+AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) { return afdep_emu_load_acquire(flag); }
+
+// One packet into a peer's window; single-copy atomic, ordered with nothing.
+AFDEP_DEVICE void store_packet(void* at, const Packet& packet) {
+  afdep_emu_store_packet(at, &packet);
+}
+AFDEP_DEVICE Packet load_packet(const void* at) {
+  Packet packet;
+  afdep_emu_load_packet(at, &packet);
+  return packet;
+}
+
+// Words that threads of one GPU share without order: the abort word.
+AFDEP_DEVICE uint32_t load_relaxed(const uint32_t* at) { return afdep_emu_load_relaxed(at); }
+AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
+  afdep_emu_store_relaxed(at, value);
+}
+
+// True for the one caller, over all threads and the host, that takes `state` from 0 to 1.
+AFDEP_DEVICE bool claim(uint32_t* state) { return afdep_emu_claim(state) != 0; }
+
+// Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to read.
+constexpr uint32_t kPollsPerLook = 1;
+
+// Marks a poll that found `seen` at `at` instead of what the wait is for. The thread sleeps until the word may have changed,
+// another thread of its rank stores an abort word, or virtual time reaches the end of the wait.
+AFDEP_DEVICE void poll_missed(const void* at, const Awaited& awaited, uint32_t seen,
+                              uint32_t expected) {
+  afdep_emu_poll_missed(at, awaited.phase, awaited.peer, awaited.item, seen, expected);
+}
+
+}  // namespace afdep
