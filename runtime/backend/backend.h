@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,15 @@ struct Launch {
   int rank = 0;                // world rank, for messages and the emulator's schedule
 };
 
+// What one SM holds at once. Registers go to warps in blocks of 256, to each quarter of the SM separately.
+struct SmLimits {
+  int ctas = 0;
+  int threads = 0;
+  int registers = 0;
+  std::int64_t shared_bytes = 0;
+  std::int64_t reserved_shared_bytes = 0;  // taken from shared_bytes by each CTA beyond what it asks for
+};
+
 // Memory that kernels use. Device memory of CUDA; ordinary memory for the emulator.
 class Backend {
  public:
@@ -56,6 +66,8 @@ class Backend {
   [[nodiscard]] virtual std::string_view device_name() const = 0;  // e.g. "NVIDIA H200"
   [[nodiscard]] virtual std::string_view arch() const = 0;         // "sm_90a"; the emulator: "emulator"
   [[nodiscard]] virtual int sm_count() const = 0;                  // the emulator: 1
+  // Nothing if any number of CTAs makes progress together, as in the emulator.
+  [[nodiscard]] virtual std::optional<SmLimits> sm_limits() const { return std::nullopt; }
 
   // Zeroed, 256-byte aligned. Fails with kMemory, saying how many bytes were asked for and how many are free.
   virtual Result<void*> allocate(std::size_t bytes) = 0;

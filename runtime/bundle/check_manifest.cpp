@@ -70,7 +70,7 @@ void check_regions(Complaints& wrong, std::string_view where, std::span<const Re
     wrong.unless(region.offset >= 0 && region.offset % kRegionAlignment == 0, "{}: offset = {}",
                  name, region.offset);
     const bool in_range = region.items >= 0 && region.items <= kMaxBytes &&
-                          region.item_bytes >= 0 && region.item_bytes <= (1 << 20) &&
+                          region.item_bytes >= 0 && region.item_bytes <= (1 << 24) &&
                           region.peer_bytes >= 0 && region.peer_bytes <= kMaxBytes &&
                           region.half_bytes >= 0 && region.half_bytes <= kMaxBytes &&
                           region.offset <= kMaxBytes;
