@@ -377,6 +377,14 @@ class KeyFinder {
         note_value(entry.key, entry);
       }
     }
+    // A misspelt key is one mistake: the key that was meant is not reported as missing, too.
+    for (const std::string& meant : meant_) {
+      for (const Key& key : all_keys()) {
+        const bool concerned =
+            key.path == meant || (!meant.empty() && section_of(key.path) == meant);
+        if (concerned && !given_.contains(key.path)) origin_.mark_bad(std::string(key.path));
+      }
+    }
     return std::move(given_);
   }
 
@@ -399,7 +407,7 @@ class KeyFinder {
   void note_value(const std::string& path, const Entry& entry) {
     const Key* key = find_key(path);
     if (key == nullptr) {
-      report_unknown_key(path, entry.place, sink_);
+      meant_.push_back(report_unknown_key(path, entry.place, sink_));
       return;
     }
     origin_.set_place(path, entry.value.place);
@@ -407,40 +415,44 @@ class KeyFinder {
   }
 
   GivenKeys given_;
+  std::vector<std::string> meant_;  // by misspelt keys; may hold empty strings
   Origin& origin_;
   Sink& sink_;
 };
 
 }  // namespace
 
-void report_unknown_key(std::string_view path, const Place& place, Sink& sink) {
+std::string report_unknown_key(std::string_view path, const Place& place, Sink& sink) {
   // Keys of the same section first: there, only the last word is compared.
   const std::string_view section = section_of(path);
   std::vector<std::string_view> siblings;
   for (const Key& key : all_keys()) {
-    if (section_of(key.path) == section) siblings.push_back(last_of(key.path));
-    if (section.empty() && !section_of(key.path).empty() &&
-        (siblings.empty() || siblings.back() != section_of(key.path))) {
-      siblings.push_back(section_of(key.path));
+    const std::string_view other = section_of(key.path);
+    if (other == section) {
+      siblings.push_back(last_of(key.path));
+    } else if (section.empty() && (siblings.empty() || siblings.back() != other)) {
+      siblings.push_back(other);
     }
   }
-  std::string note;
   const std::string_view word = section.empty() ? path : path.substr(section.size() + 1);
+  std::string meant;
   if (const auto near = nearest(word, siblings)) {
-    note = section.empty() ? fmt::format("did you mean {}?", *near)
-                           : fmt::format("did you mean {}.{}?", section, *near);
+    meant = section.empty() ? std::string(*near) : fmt::format("{}.{}", section, *near);
   } else {
     // A known key in the wrong section.
     for (const Key& key : all_keys()) {
-      if (last_of(key.path) == word) note = fmt::format("did you mean {}?", key.path);
+      if (last_of(key.path) == word) meant = key.path;
     }
   }
-  if (note.empty() && !siblings.empty()) {
+  std::string note = "docs/spec.md lists every key";
+  if (!meant.empty()) {
+    note = fmt::format("did you mean {}?", meant);
+  } else if (!siblings.empty()) {
     note = fmt::format("the keys {} are {}",
                        section.empty() ? "of the top level" : "of this section", join(siblings));
   }
-  if (note.empty()) note = "docs/spec.md lists every key";
   sink.add(ErrorCode::kSpecKey, place, fmt::format("unknown key {}", shown(path)), std::move(note));
+  return meant;
 }
 
 void decode(const Node& root, const std::string& file, Spec& spec, Origin& origin, Sink& sink) {

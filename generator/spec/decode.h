@@ -14,7 +14,8 @@ namespace afdep::spec {
 // reported, marked bad in `origin`, and left at its default with given == true.
 void decode(const Node& root, const std::string& file, Spec& spec, Origin& origin, Sink& sink);
 
-// E001 for `path`, which is no key, naming the nearest one.
-void report_unknown_key(std::string_view path, const Place& place, Sink& sink);
+// E001 for `path`, which is no key, naming the nearest one. Returns that key or section; empty if
+// none is near.
+std::string report_unknown_key(std::string_view path, const Place& place, Sink& sink);
 
 }  // namespace afdep::spec

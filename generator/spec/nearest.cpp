@@ -31,7 +31,9 @@ std::optional<std::string_view> nearest(std::string_view word,
   std::optional<std::string_view> best;
   int best_distance = 0;
   for (const std::string_view candidate : candidates) {
-    const int distance = edit_distance(word, candidate);
+    int distance = edit_distance(word, candidate);
+    // A word cut short counts as one slip: "fp8" is nearer to fp8_e4m3 than to fp16.
+    if (word.size() > 1 && candidate.starts_with(word)) distance = std::min(distance, 1);
     const int limit =
         std::max<int>(2, static_cast<int>(std::max(word.size(), candidate.size())) / 3);
     if (distance > limit || (best && distance >= best_distance)) continue;

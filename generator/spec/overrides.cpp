@@ -26,6 +26,14 @@ bool is_key(std::string_view path) {
                      [&](std::string_view prefix) { return path.starts_with(prefix); });
 }
 
+// The first key of a section; nothing if `path` is no section.
+std::optional<std::string_view> first_key_of(std::string_view path) {
+  for (const Key& key : all_keys()) {
+    if (!path.empty() && section_of(key.path) == path) return key.path;
+  }
+  return std::nullopt;
+}
+
 // The entry `key` of a mapping, made if it is not there.
 Entry& entry_of(Node& mapping, std::string_view key, const Place& place) {
   for (Entry& entry : mapping.entries) {
@@ -65,6 +73,11 @@ void put(Node& root, std::string_view path, Node value, const Place& place, Sink
 
 void apply(Node& root, const Override& change, Sink& sink) {
   const std::string file = "override " + shown(change.path);
+  if (const std::optional<std::string_view> key = first_key_of(change.path)) {
+    sink.add(ErrorCode::kSpecKey, {file, 0, 0}, fmt::format("unknown key {}", change.path),
+             fmt::format("{} is a section: override a key of it, such as {}", change.path, *key));
+    return;
+  }
   if (!is_key(change.path)) {
     report_unknown_key(change.path, {file, 0, 0}, sink);
     return;

@@ -28,6 +28,14 @@ Result<Spec> read_spec(TextTree tree, const std::string& file) {
   Origin origin(file);
   decode(tree.root, file, spec, origin, sink);
   fill_dependent_defaults(spec);
+  // A preset's number that breaks a rule is reported at the preset.
+  for (const auto& [path, field] : {std::pair{"model.hidden_size", &spec.model.hidden_size},
+                                    std::pair{"model.num_experts", &spec.model.num_experts},
+                                    std::pair{"model.top_k", &spec.model.top_k}}) {
+    if (!field->given && field->place.line > 0) {
+      origin.set_place(path, origin.place("model.preset"));
+    }
+  }
   if (tree.root.kind == Node::Kind::kMapping) validate(spec, origin, sink);
   if (!sink.empty()) return Failure(sink.take_sorted());
   if (Diagnostics refused = unsupported(spec); !refused.empty()) return Failure(std::move(refused));

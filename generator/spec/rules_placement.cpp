@@ -29,43 +29,51 @@ std::string divisors(int experts, int at_most) {
   return text;
 }
 
-// Experts of one worker's list: known, and no two alike. Marks them in `placed`.
-void check_worker(const RuleContext& context, std::size_t worker, std::vector<int>& placed) {
+// Experts of one worker's list: known, and no two alike. Marks them in `placed`. False if any is
+// not.
+bool check_worker(const RuleContext& context, std::size_t worker, std::vector<int>& placed) {
   const std::vector<int>& list = context.spec.placement.map.value[worker];
   std::vector<bool> here(placed.size());
+  bool good = true;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string path = fmt::format("placement.map[{}][{}]", worker, i);
     const auto expert = static_cast<std::size_t>(list[i]);
     if (expert >= placed.size()) {
       context.report(kPlacement, path, fmt::format("{} = {} is not an expert", path, list[i]),
                      fmt::format("the experts are 0 to {}", placed.size() - 1));
+      good = false;
     } else if (here[expert]) {
       context.report(kPlacement, path,
                      fmt::format("{} = {} is on this FFN rank already", path, list[i]),
                      "replicas of an expert belong on different ranks");
+      good = false;
     } else {
       here[expert] = true;
       ++placed[expert];
     }
   }
+  return good;
 }
 
 void check_map(const RuleContext& context, const RankCounts& ranks, int experts, int slots) {
   const std::vector<std::vector<int>>& map = context.spec.placement.map.value;
   if (static_cast<int>(map.size()) != ranks.ffn) {
-    context.report(
-        kPlacement, "placement.map",
-        fmt::format("placement.map has {} lists for {} FFN ranks", map.size(), ranks.ffn),
-        "give one list of experts for each FFN rank");
+    context.report(kPlacement, "placement.map",
+                   fmt::format("placement.map has {} lists, but the topology has {} FFN ranks",
+                               map.size(), ranks.ffn),
+                   "give one list of experts for each FFN rank");
     return;
   }
   std::vector<int> placed(static_cast<std::size_t>(experts));
+  bool good = true;
   for (std::size_t worker = 0; worker < map.size(); ++worker) {
+    good = check_worker(context, worker, placed) && good;
     if (map[worker].size() != map.front().size()) {
       context.report(kPlacement, fmt::format("placement.map[{}]", worker),
                      fmt::format("placement.map[{}] has {} experts, placement.map[0] has {}",
                                  worker, map[worker].size(), map.front().size()),
                      "every FFN rank holds the same number of experts");
+      good = false;
     } else if (static_cast<long long>(map[worker].size()) * ranks.ffn != slots) {
       context.report(
           kPlacement, fmt::format("placement.map[{}]", worker),
@@ -109,9 +117,7 @@ void check_placement(const RuleContext& context, const RankCounts& ranks) {
     context.report(kPlacement, at,
                    fmt::format("placement.redundant_experts = {} exceeds {} = model.num_experts x "
                                "(FFN ranks - 1)",
-                               automatic ? fmt::format("auto, here {},", redundant)
-                                         : std::to_string(redundant),
-                               static_cast<long long>(experts) * (ranks.ffn - 1)),
+                               redundant, static_cast<long long>(experts) * (ranks.ffn - 1)),
                    "an FFN rank holds an expert once at most: use fewer FFN ranks or replicas");
     return;
   }

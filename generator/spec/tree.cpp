@@ -118,7 +118,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const bool written = at < text_.size() && text_[at] == '!';
     if (!written && (tag.empty() || tag == "?" || tag == "!")) return false;
     sink_.add(ErrorCode::kSpecUnreadable, place(mark),
-              fmt::format("a spec has no YAML tags, such as {}", shown(tag)),
+              fmt::format("a spec has no YAML tags: {}", shown(tag)),
               "remove it; the key decides the type of its value");
     return true;
   }
