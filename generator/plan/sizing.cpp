@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "generator/plan/check.h"
+
 namespace afdep::plan {
 namespace {
 
@@ -21,6 +23,8 @@ std::int64_t union_bytes(const ExchangePlan& plan, const RoleLayout& layout, int
     int blocks = region.peers == writers ? plan.ranks() : region.peers;
     if (layout.role == Role::kAttention && holds_replies(plan, region)) {
       blocks = std::min(plan.ranks(), plan.top_k);
+    } else if (region.name == kViewRegion) {
+      blocks = region.peers;  // the rank itself writes it
     }
     const std::int64_t bytes = region.halves * blocks * region.peer_bytes;
     total += (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
