@@ -7,7 +7,8 @@
 // What the emitted text uses as keywords. The emulator appends an entry point that copies the argument struct.
 #define __global__
 #define __grid_constant__
-#define __launch_bounds__(...)
+// Names the bounds, so that their constants count as used.
+#define __launch_bounds__(...) __attribute__((annotate("launch_bounds", __VA_ARGS__)))
 #define AFDEP_DEVICE inline
 
 // A collective must stay under the condition that it was written under.
