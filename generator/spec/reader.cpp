@@ -18,7 +18,7 @@ Result<TextTree> read_text_tree(std::string_view text, const std::string& file) 
   AFDEP_RETURN_IF_FAILED(check_text(text, file));
   Sink sink;
   std::optional<Node> root = read_tree(without_byte_order_mark(text), file, sink);
-  if (!root) return Failure(sink.take_sorted());
+  if (!root) return Failure(sink.take());
   return TextTree{std::move(*root), std::move(sink)};
 }
 
@@ -37,7 +37,7 @@ Result<Spec> read_spec(TextTree tree, const std::string& file) {
     }
   }
   if (tree.root.kind == Node::Kind::kMapping) validate(spec, origin, sink);
-  if (!sink.empty()) return Failure(sink.take_sorted());
+  if (!sink.empty()) return Failure(sink.take());
   if (Diagnostics refused = unsupported(spec); !refused.empty()) return Failure(std::move(refused));
   return spec;
 }

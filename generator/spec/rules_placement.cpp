@@ -81,9 +81,11 @@ void check_map(const RuleContext& context, const RankCounts& ranks, int experts,
                       "{} FFN ranks make {} each",
                       worker, map[worker].size(), slots, ranks.ffn, slots / ranks.ffn),
           "set placement.redundant_experts to the replicas in the map");
+      good = false;
     }
-    check_worker(context, worker, placed);
   }
+  // What is wrong with the lists comes first: it may be why an expert is missing.
+  if (!good) return;
   for (std::size_t expert = 0; expert < placed.size(); ++expert) {
     if (placed[expert] > 0) continue;
     context.report(kPlacement, "placement.map",
@@ -130,7 +132,8 @@ void check_placement(const RuleContext& context, const RankCounts& ranks) {
             "FFN ranks",
             experts, redundant, ranks.ffn),
         fmt::format(
-            "{} experts divide over {} FFN ranks; {} redundant experts would divide over {}",
+            "{} experts divide over {} FFN ranks; placement.redundant_experts: {} would make "
+            "them divide over {}",
             experts, divisors(experts, ranks.ffn), (ranks.ffn - experts % ranks.ffn) % ranks.ffn,
             ranks.ffn));
     return;

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace afdep::spec {
 
-Diagnostics Sink::take_sorted() {
-  std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
-  });
+void Sink::add(ErrorCode code, Place place, std::string message, std::string note) {
+  if (full()) return;
+  const auto after = std::upper_bound(
+      errors_.begin(), errors_.end(), place, [](const Place& a, const Diagnostic& b) {
+        return std::tie(a.line, a.column) < std::tie(b.place.line, b.place.column);
+      });
+  errors_.insert(after, {code, std::move(place), std::move(message), std::move(note)});
+}
+
+Diagnostics Sink::take() {
   if (full()) {
     Diagnostic& last = errors_.back();
     last.note += last.note.empty() ? "" : "; ";

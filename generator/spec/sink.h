@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "runtime/support/diagnostic.h"
 
@@ -14,17 +13,15 @@ class Sink {
  public:
   static constexpr std::size_t kMax = 100;
 
-  void add(ErrorCode code, Place place, std::string message, std::string note) {
-    if (!full()) errors_.push_back({code, std::move(place), std::move(message), std::move(note)});
-  }
+  void add(ErrorCode code, Place place, std::string message, std::string note);
   [[nodiscard]] bool full() const { return errors_.size() >= kMax; }
   [[nodiscard]] bool empty() const { return errors_.empty(); }
 
-  // In the order of the file, so that a reader works from top to bottom.
-  [[nodiscard]] Diagnostics take_sorted();
+  // In the order of the file, so that a reader works from top to bottom. Leaves the sink empty.
+  [[nodiscard]] Diagnostics take();
 
  private:
-  Diagnostics errors_;
+  Diagnostics errors_;  // sorted by line and column; of one place, in the order of add()
 };
 
 // `text` fit for a message: in double quotes, control characters escaped, cut after 60 bytes.

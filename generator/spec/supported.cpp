@@ -30,7 +30,7 @@ class ServedCheck {
     check_receive_and_placement();
     check_kernel();
     check_rest();
-    return sink_.take_sorted();
+    return sink_.take();
   }
 
  private:

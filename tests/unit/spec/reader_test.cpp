@@ -152,6 +152,17 @@ TEST(Parse, GivesTheDefaultsOfTheSchema) {
   EXPECT_EQ(spec->cache_mode.value, CacheMode::kJit);
 }
 
+TEST(Parse, TakesAByteOrderMarkAndCrLf) {
+  std::string text = "\xEF\xBB\xBF";
+  for (const char c : std::string_view(kMinimal))
+    text += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  const Result<Spec> spec = parse(text, "f.yaml");
+  ASSERT_TRUE(spec.ok()) << to_string(spec.diagnostics());
+  EXPECT_EQ(spec->name.value, "minimal");
+  EXPECT_EQ(spec->topology.ratio.value, "2A2F");
+  EXPECT_EQ(spec->topology.ratio.place, (Place{"f.yaml", 8, 3}));
+}
+
 TEST(Parse, CountsColumnsInBytes) {
   const Result<Spec> spec = parse("name: {\"é\": 1, x: 2}\n", "f.yaml");
   ASSERT_FALSE(spec.ok());
