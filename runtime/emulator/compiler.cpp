@@ -75,7 +75,7 @@ class Collector : public clang::DiagnosticConsumer {
     if (level == clang::DiagnosticsEngine::Note && !found.empty()) {
       std::string& note = found.back().note;
       if (!note.empty()) note += "; ";
-      note += fmt::format("{}:{}: {}", place.file, place.line, text.str().str());
+      note += fmt::format("{}:{}:{}: {}", place.file, place.line, place.column, text.str().str());
       return;
     }
     if (level < clang::DiagnosticsEngine::Warning) return;
@@ -115,7 +115,9 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
       "-nostdsysteminc", "-nobuiltininc", "-I", "/device/emulator", "-I", "/device/common", "-D",
       "AFDEP_EMULATOR", "-Wall", "-Wextra",
       // Whether a loop could be unrolled is a matter of the GPU's compiler.
-      "-Wno-pass-failed", "-mrelocation-model", "pic", "-pic-level", "2", "-fno-rtti",
+      "-Wno-pass-failed",
+      // Prints no count of errors.
+      "-fno-caret-diagnostics", "-mrelocation-model", "pic", "-pic-level", "2", "-fno-rtti",
       source_name.c_str()};
 
   auto collector = std::make_unique<Collector>();
@@ -161,17 +163,21 @@ class Jit {
     if (!parsed) return parsed.failure();
     auto kernel = link(std::move(*parsed));
     if (!kernel) {
-      return Failure(
-          ErrorCode::kToolchain,
-          fmt::format("{}: cannot link {}: {}", source_name, symbol, text_of(kernel.takeError())),
-          "an emitted kernel may call nothing but the device headers");
+      return Failure(ErrorCode::kToolchain,
+                     fmt::format("{}: cannot link {}: {}", source_name, symbol,
+                                 session_errors_ + text_of(kernel.takeError())),
+                     "an emitted kernel may call nothing but the device headers");
     }
     return &kernels_.emplace(std::move(key), *kernel).first->second;
   }
 
  private:
   explicit Jit(std::unique_ptr<llvm::orc::LLJIT> jit, llvm::orc::JITDylib& hooks)
-      : jit_(std::move(jit)), hooks_(hooks) {}
+      : jit_(std::move(jit)), hooks_(hooks) {
+    // The session knows the cause, a lookup only that it failed.
+    jit_->getExecutionSession().setErrorReporter(
+        [this](llvm::Error error) { session_errors_ += text_of(std::move(error)) + "; "; });
+  }
 
   // Never destroyed: kernels live as long as the process.
   static Result<Jit*> make() {
@@ -204,6 +210,7 @@ class Jit {
 
   // Each kernel has its own name space: several sources define the same symbols.
   llvm::Expected<CompiledKernel> link(Parsed parsed) {
+    session_errors_.clear();
     llvm::orc::JITDylib& space =
         jit_->getExecutionSession().createBareJITDylib(fmt::format("kernel {}", name_spaces_++));
     space.addToLinkOrder(hooks_);
@@ -230,6 +237,7 @@ class Jit {
   std::mutex mutex_;
   std::unordered_map<std::string, CompiledKernel> kernels_;  // by name, symbol and text
   std::size_t name_spaces_ = 0;
+  std::string session_errors_;  // of the newest link
 };
 
 }  // namespace

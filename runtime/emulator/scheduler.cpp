@@ -21,6 +21,9 @@ constexpr std::byte kPoison{0xa5};
 constexpr std::size_t kSharedGuardBytes = 64;
 constexpr std::size_t kSharedAlignment = 16;
 
+// Blocks of one rank that start while other threads can run.
+constexpr int kEagerBlocks = 32;
+
 thread_local Thread* t_current = nullptr;
 
 }  // namespace
@@ -185,17 +188,17 @@ void Scheduler::make_unrunnable(Thread& thread, ThreadState state) {
 
 // ---- blocks -------------------------------------------------------------------------------------
 
-bool Scheduler::may_start_block(const KernelRun& run) {
-  return resident_[run.launch->rank] < options_.resident_blocks;
-}
-
 bool Scheduler::start_block() {
+  // A grid of any size needs no more memory than this, unless its blocks wait for each other or for
+  // peers.
+  const int limit = runnable_.empty() ? options_.resident_blocks
+                                      : std::min(options_.resident_blocks, kEagerBlocks);
   const auto count = static_cast<std::uint32_t>(starting_.size());
   const std::uint32_t from = random_.below(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t slot = (from + i) % count;
     KernelRun& run = *starting_[slot];
-    if (!may_start_block(run)) continue;
+    if (resident_[run.launch->rank] >= limit) continue;
 
     std::unique_ptr<Block> block;
     if (spare_.empty()) {

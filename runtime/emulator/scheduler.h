@@ -4,6 +4,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -23,8 +24,9 @@ struct ScheduleOptions {
   // True: nothing can run but some thread waits for memory is an error. False: virtual time passes,
   // so that waits expire.
   bool stop_on_stall = false;
-  // Blocks of one rank that are resident at once.
-  int resident_blocks = 132;
+  // Blocks of one rank that are resident at once, at most. Any number by default: every block of
+  // every started kernel makes progress, however many wait.
+  int resident_blocks = std::numeric_limits<int>::max();
   // Accesses without a store, a barrier or the end of a thread after which a run counts as a
   // livelock.
   std::uint64_t fruitless_accesses = 50'000'000;
@@ -105,7 +107,6 @@ class Scheduler {
   void advance_streams();
   bool advance(StreamQueue& stream);
   void start_kernel(QueuedOperation& queued, StreamQueue& stream, KernelRun* previous);
-  [[nodiscard]] bool may_start_block(const KernelRun& run);
   bool start_block();
   void end_thread(Thread& thread);
   void end_block(Block& block);

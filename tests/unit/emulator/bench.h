@@ -33,7 +33,7 @@ struct Shape {
 
 class Bench {
  public:
-  explicit Bench(std::uint64_t seed = 1, bool stop_on_stall = true, int resident_blocks = 132) {
+  explicit Bench(std::uint64_t seed = 1, bool stop_on_stall = true, int resident_blocks = 1 << 20) {
     EmulatorOptions options;
     options.schedule.seed = seed;
     options.schedule.stop_on_stall = stop_on_stall;

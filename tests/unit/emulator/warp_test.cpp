@@ -121,5 +121,106 @@ extern "C" __global__ void __launch_bounds__(32, 1) diverge(const __grid_constan
   }
 }
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(EmulatorWarp, LaneThatEndsBeforeACollectiveIsReported) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(32, 1) leaves(const __grid_constant__ Args args) {
+  if (afdep::lane_index() == 7) return;
+  afdep::store_word(args.out, afdep::ballot(true));
+}
+)";
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Bench bench(seed);
+    const LoadedKernel* kernel = bench.kernel("leaves", kBody);
+    bench.launch(kernel, Out{bench.memory<std::uint32_t>(1)}, {.rank = 3});
+    EXPECT_THAT(bench.report(),
+                AllOf(HasSubstr("error[E704]: rank 3 leaves (launch 1) block 0 thread "),
+                      HasSubstr("warp 0 can never complete ballot: not all its lanes take part"),
+                      HasSubstr("thread 7: has ended")));
+  }
+}
+
+TEST(EmulatorWarp, LanesInDifferentCollectivesAreReported) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(64, 1) mixes(const __grid_constant__ Args args) {
+  const int thread = afdep::thread_index();
+  if (thread < 40) {
+    afdep::sync_warp();
+  } else {
+    afdep::store_word(args.out, afdep::reduce_or(1));
+  }
+}
+)";
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Bench bench(seed);
+    const LoadedKernel* kernel = bench.kernel("mixes", kBody);
+    bench.launch(kernel, Out{bench.memory<std::uint32_t>(1)}, {.threads = 64});
+    EXPECT_THAT(bench.report(), HasSubstr("warp 1 can never complete "));
+  }
+}
+
+TEST(EmulatorWarp, ThreadThatSkipsABlockBarrierIsReported) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(64, 1) skips(const __grid_constant__ Args args) {
+  if (afdep::warp_index() == 1) {
+    afdep::store_word(args.out, 1);
+    return;
+  }
+  afdep::sync_block();
+}
+)";
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Bench bench(seed);
+    const LoadedKernel* kernel = bench.kernel("skips", kBody);
+    bench.launch(kernel, Out{bench.memory<std::uint32_t>(1)}, {.threads = 64});
+    EXPECT_THAT(bench.report(), HasSubstr("the block can never complete sync_block"));
+    // The backend goes on.
+    const LoadedKernel* good = bench.kernel("collectives", kCollectives);
+    bench.launch(good, Out{bench.memory<std::uint32_t>(512)}, {.threads = 64});
+    bench.run();
+  }
+}
+
+TEST(EmulatorWarp, BarrierAgainstCollectiveInOneWarpIsReported) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(32, 1) crosses(const __grid_constant__ Args args) {
+  if (afdep::lane_index() == 0) {
+    afdep::sync_block();
+  } else {
+    afdep::store_word(args.out, afdep::ballot(true));
+  }
+}
+)";
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Bench bench(seed);
+    const LoadedKernel* kernel = bench.kernel("crosses", kBody);
+    bench.launch(kernel, Out{bench.memory<std::uint32_t>(1)}, {});
+    EXPECT_THAT(bench.report(), HasSubstr("can never complete "));
+  }
+}
+
+// A block whose last warp is ragged: the lanes that exist take part.
+TEST(EmulatorWarp, RaggedWarpMeets) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(40, 1) ragged(const __grid_constant__ Args args) {
+  afdep::store_word(args.out + afdep::thread_index(), afdep::ballot(true));
+}
+)";
+  Bench bench;
+  const LoadedKernel* kernel = bench.kernel("ragged", kBody);
+  auto* const out = bench.memory<std::uint32_t>(40);
+  bench.launch(kernel, Out{out}, {.threads = 40});
+  bench.run();
+  EXPECT_EQ(out[0], 0xffffffffu);
+  EXPECT_EQ(out[39], 0xffu);
+}
+
 }  // namespace
 }  // namespace afdep
