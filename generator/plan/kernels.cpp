@@ -53,11 +53,15 @@ class BucketKernels {
   [[nodiscard]] bool reply_by_slot() const { return plan_.ffn_ranks > plan_.top_k; }
 
   [[nodiscard]] Kernel start(Role role, Operation operation) const;
+  [[nodiscard]] PacketShape packets_for(std::int64_t items, int sms) const {
+    return packet_shape(plan_.row_bytes, packet_run(plan_, request_), items, sms);
+  }
   void set_packet_shape(Kernel& kernel, const PacketShape& shape, Constants& constants) const;
   void set_chunk_shape(Kernel& kernel, int grid, Constants& constants) const;
   void add_threads(const Kernel& kernel, Constants& constants) const;
   void add_lane_pieces(const ChunkShape& shape, Constants& constants) const;
-  void add_row_packets(Constants& constants) const;
+  // with_shares: the kernel counts parts; one that gives each lane one part does not.
+  void add_row_packets(bool with_shares, Constants& constants) const;
   // A region that `kernel` addresses by half and by block: the writer's block of a peer's window,
   // or all blocks of its own.
   void add_inbox(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
@@ -110,10 +114,8 @@ void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape,
   add_threads(kernel, constants);
   constants
       .add("kGroupThreads", shape.group_warps * 32,
-           fmt::format("{} warps take a row, {} packets a lane", shape.group_warps,
-                       shape.lane_packets))
-      .add("kGroups", shape.groups, "rows in flight in a CTA")
-      .add("kLanePackets", shape.lane_packets, "of one row, in flight together");
+           fmt::format("{} warps take a row", shape.group_warps))
+      .add("kGroups", shape.groups, "rows in flight in a CTA");
 }
 
 void BucketKernels::set_chunk_shape(Kernel& kernel, int grid, Constants& constants) const {
@@ -128,10 +130,15 @@ void BucketKernels::add_lane_pieces(const ChunkShape& shape, Constants& constant
       .add("kLaneVectors", shape.lane_vectors, "of one row, in flight together");
 }
 
-void BucketKernels::add_row_packets(Constants& constants) const {
+void BucketKernels::add_row_packets(bool with_shares, Constants& constants) const {
+  const int run = packet_run(plan_, request_);
   constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word")
-      .add("kRowPackets", row_packets(plan_.row_bytes),
-           fmt::format("{} bytes / 12 a packet", plan_.row_bytes));
+      .add("kRunWords", run,
+           run == 1 ? "a lane's part of a row is 3 words: one packet"
+                    : "a lane's part of a row is 3 vectors of 4 words: four packets");
+  if (with_shares)
+    constants.add("kRowShares", row_shares(plan_.row_bytes, run),
+                  fmt::format("parts of {} bytes", 12 * run));
 }
 
 // "region table of every worker's window", seen from `kernel`.
@@ -170,8 +177,7 @@ Kernel BucketKernels::dispatch() const {
   Kernel kernel = start(Role::kAttention, Operation::kDispatch);
   Constants constants;
   const bool chunked = !packets();
-  const PacketShape shape =
-      packet_shape(row_packets(plan_.row_bytes), request_.bucket, request_.attention_sms);
+  const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
   const bool one_round = !chunked && shape.one_round;
   constants.add("kBucket", request_.bucket, "tokens of one source at most");
   constants.add("kTopK", plan_.top_k, "choices of a token")
@@ -196,7 +202,7 @@ Kernel BucketKernels::dispatch() const {
                fmt::format("{} CTAs", kernel.grid));
     }
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_row_packets(constants);
+    add_row_packets(!one_round, constants);
   }
   constants
       .add("kEntryPackets", table_entry_bytes(plan_.top_k) / 16,
@@ -205,8 +211,9 @@ Kernel BucketKernels::dispatch() const {
   add_inbox(kernel, plan_.ffn, "table", "Table", "Source", constants);
   const std::string_view rows = chunked ? "rows" : "row_packets";
   add_inbox(kernel, plan_.ffn, rows, "Rows", "Source", constants);
-  constants.add("kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
-                chunked ? "a raw row" : fmt::format("{} packets", row_packets(plan_.row_bytes)));
+  constants.add(
+      "kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
+      chunked ? "a raw row" : fmt::format("{} packets at most", row_packets(plan_.row_bytes)));
   if (chunked) add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
   add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);
   add_offset(kernel, plan_.attention, "destinations", "kDestinationsOffset", constants);
@@ -239,7 +246,7 @@ Result<Kernel> BucketKernels::receive() const {
     chunk = chunk_shape(plan_.row_bytes, units(), request_.ffn_sms, kCopyLaneVectors);
     blocks = chunk.grid;
   } else {
-    blocks = packet_shape(row_packets(plan_.row_bytes), units(), request_.ffn_sms).grid;
+    blocks = packets_for(units(), request_.ffn_sms).grid;
   }
   const std::int64_t own_units = ceil_div<std::int64_t>(units(), blocks);
   blocks = ceil_div<std::int64_t>(units(), own_units);
@@ -252,11 +259,11 @@ Result<Kernel> BucketKernels::receive() const {
     if (plan_.zero_padding)
       constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word");
   } else {
-    PacketShape shape = packet_shape(row_packets(plan_.row_bytes), units(), request_.ffn_sms);
+    PacketShape shape = packets_for(units(), request_.ffn_sms);
     shape.grid = static_cast<int>(blocks);
     set_packet_shape(kernel, shape, constants);
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_row_packets(constants);
+    add_row_packets(/*with_shares=*/true, constants);
   }
   constants.add("kWarps", kernel.threads / 32, "a CTA");
   if (plan_.zero_padding) constants.add("kBlocks", blocks, "CTAs");
@@ -281,8 +288,9 @@ Result<Kernel> BucketKernels::receive() const {
   add_inbox(kernel, plan_.ffn, "table", "Table", "Source", constants);
   const std::string_view rows = chunked ? "rows" : "row_packets";
   add_inbox(kernel, plan_.ffn, rows, "Rows", "Source", constants);
-  constants.add("kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
-                chunked ? "a raw row" : fmt::format("{} packets", row_packets(plan_.row_bytes)));
+  constants.add(
+      "kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
+      chunked ? "a raw row" : fmt::format("{} packets at most", row_packets(plan_.row_bytes)));
   if (chunked) add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
   add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
   if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
@@ -301,8 +309,9 @@ Result<Kernel> BucketKernels::receive() const {
 void BucketKernels::add_replies(const Kernel& kernel, bool by_slot, Constants& constants) const {
   const std::string_view region = packets() ? "reply_packets" : plan_.has_view ? "view" : "replies";
   add_inbox(kernel, plan_.attention, region, "Replies", by_slot ? "Slot" : "", constants);
-  constants.add("kReplyRowBytes", region_of(plan_.attention, region).item_bytes,
-                packets() ? fmt::format("{} packets", row_packets(plan_.row_bytes)) : "a raw row");
+  constants.add(
+      "kReplyRowBytes", region_of(plan_.attention, region).item_bytes,
+      packets() ? fmt::format("{} packets at most", row_packets(plan_.row_bytes)) : "a raw row");
 }
 
 Kernel BucketKernels::reply() const {
@@ -323,15 +332,16 @@ Kernel BucketKernels::reply() const {
         .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid));
     add_lane_pieces(chunk, constants);
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
-    if (plan_.top_k == 1)
-      constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     constants.add("kChunkRows", chunk.chunk_rows, "rows under one release flag")
         .add("kSourceChunks", ceil_div(request_.bucket, chunk.chunk_rows), "chunks of one source");
   } else {
-    const PacketShape shape = packet_shape(row_packets(plan_.row_bytes), units(), request_.ffn_sms);
+    const PacketShape shape = packets_for(units(), request_.ffn_sms);
     set_packet_shape(kernel, shape, constants);
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
-    add_row_packets(constants);
+    add_row_packets(/*with_shares=*/true, constants);
+  }
+  if (plan_.top_k == 1) {
+    constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
   }
   add_replies(kernel, /*by_slot=*/true, constants);
   if (chunked) add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
@@ -366,12 +376,11 @@ Kernel BucketKernels::collect() const {
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
     constants.add("kChunkRows", reply_chunk().chunk_rows, "rows under one release flag");
   } else {
-    const PacketShape shape =
-        packet_shape(row_packets(plan_.row_bytes), request_.bucket, request_.attention_sms);
+    const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
     set_packet_shape(kernel, shape, constants);
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_row_packets(constants);
+    add_row_packets(/*with_shares=*/true, constants);
   }
   if (!single_reply && !chunked) {
     constants.add("kReplySlots", slots,
@@ -413,6 +422,23 @@ Kernel BucketKernels::collect_view() const {
 }
 
 }  // namespace
+
+int packet_run(const ExchangePlan& plan, const BucketRequest& request) {
+  const std::int64_t units = std::int64_t{plan.attention_ranks} * request.bucket;
+  int best = kRunWords[0];
+  double best_cost = 0;
+  for (const int run : kRunWords) {
+    const PacketShape source =
+        packet_shape(plan.row_bytes, run, request.bucket, request.attention_sms);
+    const PacketShape worker = packet_shape(plan.row_bytes, run, units, request.ffn_sms);
+    const double cost = packet_cost(source, run, request.bucket) + packet_cost(worker, run, units);
+    if (best_cost == 0 || cost < best_cost) {
+      best = run;
+      best_cost = cost;
+    }
+  }
+  return best;
+}
 
 int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request) {
   return ceil_div(request.bucket, BucketKernels(plan, request).dispatch_chunk().chunk_rows);

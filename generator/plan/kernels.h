@@ -16,6 +16,9 @@ struct BucketRequest {
   int ffn_sms = 0;
 };
 
+// Words of a run of a flag_in_data bucket: its four kernels share the wire form of a row.
+int packet_run(const ExchangePlan& plan, const BucketRequest& request);
+
 // Chunks of a bucket's tokens, for the layout: flags of one source at one worker, and of one worker
 // at one source.
 int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request);

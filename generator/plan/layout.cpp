@@ -52,7 +52,9 @@ class Arena {
 int table_entry_bytes(int top_k) { return (top_k + 1) / 2 * kPacketBytes; }
 
 int row_packets(int row_bytes) {
-  return (row_bytes + kPacketPayloadBytes - 1) / kPacketPayloadBytes;
+  constexpr int kLongestRun = 4;
+  const int part_bytes = kLongestRun * kPacketPayloadBytes;
+  return (row_bytes + part_bytes - 1) / part_bytes * kLongestRun;
 }
 
 int reply_slots(int ffn_ranks, int top_k) { return std::min(ffn_ranks, top_k); }

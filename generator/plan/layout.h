@@ -19,7 +19,7 @@ struct InboxSizes {
 
 // Bytes of one token's top-k table entry: two choices a 16-byte packet.
 int table_entry_bytes(int top_k);
-// Packets of one row: 12 bytes of it in each.
+// Packets of one row at most: 12 bytes of it in each, in parts of four packets.
 int row_packets(int row_bytes);
 // Reply slots of one source: a worker's index, or with more workers than choices its place among
 // the token's workers.

@@ -48,7 +48,7 @@ RouteCheck route_check(spec::RouteCheck check) {
 
 // Bytes under uniform routing: a token misses a worker with the chance that all its choices lie
 // elsewhere.
-Traffic traffic_of(const ExchangePlan& plan, int bucket, Protocol protocol) {
+Traffic traffic_of(const ExchangePlan& plan, const BucketRequest& request) {
   double miss = 1;
   for (int i = 0; i < plan.top_k; ++i) {
     const int elsewhere = plan.experts - plan.local_experts() - i;
@@ -56,10 +56,11 @@ Traffic traffic_of(const ExchangePlan& plan, int bucket, Protocol protocol) {
   }
   const double hits = 1 - miss;  // expected rows of a token at one worker's inbox
   const double row = plan.row_bytes;
-  const double wire_row =
-      protocol == Protocol::kFlagInData ? row_packets(plan.row_bytes) * 16.0 : row;
+  const int run = packet_run(plan, request);
+  const bool packets = request.protocol == Protocol::kFlagInData;
+  const double wire_row = packets ? 16.0 * row_shares(plan.row_bytes, run) * run : row;
   const double table = table_entry_bytes(plan.top_k);
-  const double tokens = bucket;
+  const double tokens = request.bucket;
   const double sources = plan.attention_ranks;
   const double workers = plan.ffn_ranks;
   const double expanded =
@@ -142,7 +143,7 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
     bucket.signals = signals_of(plan, request.protocol);
     bucket.critical_path = {{Operation::kDispatch, Operation::kReceive, "rows"},
                             {Operation::kReply, Operation::kCollect, "replies"}};
-    bucket.traffic = traffic_of(plan, request.bucket, request.protocol);
+    bucket.traffic = traffic_of(plan, request);
     bucket.floor = floor_of(plan, bucket, h200_rates());
     plan.buckets.push_back(std::move(bucket));
   }

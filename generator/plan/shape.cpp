@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kMaxWarps = kMaxThreads / kWarp;
+constexpr int kMaxPacketWarps = 14;  // leaves 72 registers a thread: packets in flight need more than rows
 
 template <typename T>
 constexpr T ceil_div(T value, T by) {
@@ -16,38 +17,36 @@ constexpr T ceil_div(T value, T by) {
 // Relative time of one round of a group: the latency of its loads and stores, and what each further
 // packet of a lane adds. Measured on an H200; docs/performance.md, "Choosing a shape".
 constexpr double kRoundCost = 1.0;
-constexpr double kPacketCost = 0.15;
+constexpr double kPacketCost = 0.1;
 
 }  // namespace
 
-PacketShape packet_shape(int row_packets, std::int64_t items, int sms) {
-  PacketShape best;
-  double best_cost = 0;
-  for (const int lane_packets : {1, 2, 4}) {
-    const int group_warps = ceil_div(row_packets, kWarp * lane_packets);
-    const bool last = lane_packets == 4;
-    if (group_warps > kMaxWarps && !last) continue;
-    PacketShape shape;
-    shape.lane_packets =
-        group_warps > kMaxWarps ? ceil_div(row_packets, kWarp * kMaxWarps) : lane_packets;
-    shape.group_warps = std::min(group_warps, kMaxWarps);
-    const auto per_cta = ceil_div<std::int64_t>(std::max<std::int64_t>(items, 1), sms);
-    shape.groups = static_cast<int>(
-        std::min<std::int64_t>(kMaxWarps / shape.group_warps, std::max<std::int64_t>(per_cta, 1)));
-    shape.grid = static_cast<int>(std::min<std::int64_t>(
-        sms, ceil_div<std::int64_t>(std::max<std::int64_t>(items, 1), shape.groups)));
-    shape.threads = shape.groups * shape.group_warps * kWarp;
-    const auto rounds =
-        ceil_div<std::int64_t>(items, static_cast<std::int64_t>(shape.grid) * shape.groups);
-    shape.one_round = rounds <= 1;
-    const double cost =
-        static_cast<double>(rounds) * (kRoundCost + kPacketCost * shape.lane_packets);
-    if (best_cost == 0 || cost < best_cost) {
-      best = shape;
-      best_cost = cost;
-    }
-  }
-  return best;
+int row_shares(int row_bytes, int run_words) {
+  constexpr int kRuns = 3;
+  return ceil_div(row_bytes / 4, kRuns * run_words);
+}
+
+PacketShape packet_shape(int row_bytes, int run_words, std::int64_t items, int sms) {
+  PacketShape shape;
+  shape.shares = row_shares(row_bytes, run_words);
+  shape.group_warps = std::min(kMaxPacketWarps, ceil_div(shape.shares, kWarp));
+  const std::int64_t rows = std::max<std::int64_t>(items, 1);
+  const std::int64_t rows_a_cta = ceil_div<std::int64_t>(rows, sms);
+  shape.groups =
+      static_cast<int>(std::min<std::int64_t>(kMaxPacketWarps / shape.group_warps, rows_a_cta));
+  shape.grid =
+      static_cast<int>(std::min<std::int64_t>(sms, ceil_div<std::int64_t>(rows, shape.groups)));
+  shape.threads = shape.groups * shape.group_warps * kWarp;
+  shape.one_round =
+      std::int64_t{shape.grid} * shape.groups >= rows && shape.group_warps * kWarp >= shape.shares;
+  return shape;
+}
+
+double packet_cost(const PacketShape& shape, int run_words, std::int64_t items) {
+  const auto rounds = ceil_div<std::int64_t>(std::max<std::int64_t>(items, 1),
+                                             std::int64_t{shape.grid} * shape.groups);
+  const auto lots = ceil_div(shape.shares, shape.group_warps * kWarp);
+  return static_cast<double>(rounds) * lots * (kRoundCost + kPacketCost * run_words);
 }
 
 ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_vectors) {

@@ -13,18 +13,26 @@ constexpr int kRegisterGranule = 8;  // registers are given out in steps of 8 a 
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
 constexpr int kDefaultSms = 24;  // kernel.num_sms: auto
 
-// flag_in_data: a group of warps takes a row, each lane some packets of it.
+// flag_in_data: a group of warps takes a row, each lane a part of it: three runs of `run_words`
+// words, one packet a word of a run (Share in templates/device/common/afdep/row.cuh).
 struct PacketShape {
-  int lane_packets = 1;
+  int shares = 1;  // parts of a row
   int group_warps = 1;
   int groups = 1;  // a CTA
   int grid = 1;
   int threads = 32;
-  bool one_round = false;  // every item has a group of its own
+  bool one_round = false;  // every item has a group, every part a lane
 };
 
+// Run lengths that the kernels know, and packets of a row's wire form with one.
+constexpr int kRunWords[] = {1, 4};
+int row_shares(int row_bytes, int run_words);
+
 // items: rows that the grid handles at most; sms: CTAs at most.
-PacketShape packet_shape(int row_packets, std::int64_t items, int sms);
+PacketShape packet_shape(int row_bytes, int run_words, std::int64_t items, int sms);
+
+// Relative time of a grid of this shape over its items.
+double packet_cost(const PacketShape& shape, int run_words, std::int64_t items);
 
 // chunked: a warp takes a row, then the next of its chunk.
 struct ChunkShape {

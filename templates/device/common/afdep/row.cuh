@@ -9,25 +9,133 @@
 
 namespace afdep {
 
-// Words `packet * 3 ...` of a row that no kernel writes now; beyond the row 0.
-template <int kRowWords>
-AFDEP_DEVICE Packet load_input_packet(const uint8_t* row, int packet, uint32_t generation) {
-  Packet p{{0, 0, 0}, generation};
-#pragma unroll
-  for (int i = 0; i < kPacketWords; ++i) {
-    const int word = packet * kPacketWords + i;
-    if (word < kRowWords) p.word[i] = load_input_word(row + word * 4);
+// A lane's part of a row that travels in packets: three runs of kRun words (1, or 4: a vector),
+// each run in another third of the row. Packet q of the part takes word q of each run, so that
+// neighbouring lanes touch neighbouring addresses both in the row and among its packets. A row has
+// kShares parts.
+template <int kRun>
+struct Share {
+  uint32_t run[kPacketWords][kRun];
+};
+
+// A row of kWords words in parts of kPacketWords * kRun.
+template <int kWords, int kRun>
+struct RowShares {
+  static constexpr int kShares = (kWords + kPacketWords * kRun - 1) / (kPacketWords * kRun);
+
+  // Word of the row at which run `i` of a part begins; a run is inside the row or beyond it as a
+  // whole.
+  AFDEP_DEVICE static int word(int share, int i) { return (i * kShares + share) * kRun; }
+  AFDEP_DEVICE static bool inside(int share, int i) {
+    return share < kShares && word(share, i) < kWords;
   }
-  return p;
+  // Byte of the row's packets at which packet `q` of a part lies.
+  AFDEP_DEVICE static int64_t packet_byte(int share, int q) {
+    return static_cast<int64_t>(q * kShares + share) * kPacketBytes;
+  }
+};
+
+template <int kRun>
+AFDEP_DEVICE Packet packet_of(const Share<kRun>& part, int q, uint32_t generation) {
+  return Packet{{part.run[0][q], part.run[1][q], part.run[2][q]}, generation};
 }
 
-template <int kRowWords>
-AFDEP_DEVICE void store_row_packet(uint8_t* row, int packet, const Packet& p) {
+namespace detail {
+
+template <int kRun, typename LoadWord, typename LoadVector>
+AFDEP_DEVICE void load_run(uint32_t (&run)[kRun], const uint8_t* from, const LoadWord& load_word,
+                           const LoadVector& load_vector) {
+  static_assert(kRun == 1 || kRun == 4, "a run is a word or a vector");
+  if constexpr (kRun == 1) {
+    run[0] = load_word(from);
+  } else {
+    const Vector v = load_vector(from);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) run[i] = v.word[i];
+  }
+}
+
+}  // namespace detail
+
+// Part `share` of a row that no kernel writes now; beyond the row 0.
+template <int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> load_input_share(const uint8_t* row, int share) {
+  using Row = RowShares<kWords, kRun>;
+  Share<kRun> part{};
 #pragma unroll
   for (int i = 0; i < kPacketWords; ++i) {
-    const int word = packet * kPacketWords + i;
-    if (word < kRowWords) store_word(row + word * 4, p.word[i]);
+    if (!Row::inside(share, i)) continue;
+    detail::load_run<kRun>(
+        part.run[i], row + Row::word(share, i) * 4,
+        [](const uint8_t* from) { return load_input_word(from); },
+        [](const uint8_t* from) { return load_input_vector(from); });
   }
+  return part;
+}
+
+template <int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> load_share(const uint8_t* row, int share) {
+  using Row = RowShares<kWords, kRun>;
+  Share<kRun> part{};
+#pragma unroll
+  for (int i = 0; i < kPacketWords; ++i) {
+    if (!Row::inside(share, i)) continue;
+    detail::load_run<kRun>(
+        part.run[i], row + Row::word(share, i) * 4,
+        [](const uint8_t* from) { return load_word(from); },
+        [](const uint8_t* from) { return load_vector(from); });
+  }
+  return part;
+}
+
+template <int kWords, int kRun>
+AFDEP_DEVICE void store_share(uint8_t* row, int share, const Share<kRun>& part) {
+  using Row = RowShares<kWords, kRun>;
+#pragma unroll
+  for (int i = 0; i < kPacketWords; ++i) {
+    if (!Row::inside(share, i)) continue;
+    uint8_t* const to = row + Row::word(share, i) * 4;
+    if constexpr (kRun == 1) {
+      store_word(to, part.run[i][0]);
+    } else {
+      store_vector(to, Vector{{part.run[i][0], part.run[i][1], part.run[i][2], part.run[i][3]}});
+    }
+  }
+}
+
+// Sends a part: its packets, into a row's place in a peer's inbox.
+template <int kWords, int kRun>
+AFDEP_DEVICE void store_packets(uint8_t* packets, int share, const Share<kRun>& part,
+                                uint32_t generation) {
+  using Row = RowShares<kWords, kRun>;
+  if (share >= Row::kShares) return;
+#pragma unroll
+  for (int q = 0; q < kRun; ++q) {
+    store_packet(packets + Row::packet_byte(share, q), packet_of(part, q, generation));
+  }
+}
+
+// Waits for a part. A part beyond the row is 0 at once.
+template <int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> await_share(const CommonArgs& args, const uint8_t* packets, int share,
+                                     uint32_t generation, const Awaited& awaited) {
+  using Row = RowShares<kWords, kRun>;
+  const uint8_t* at[kRun];
+  Awaited whom[kRun];
+  Packet arrived[kRun];
+#pragma unroll
+  for (int q = 0; q < kRun; ++q) {
+    at[q] = packets + Row::packet_byte(share, q);
+    whom[q] = awaited;
+  }
+  await_packets(args, arrived, at, share < Row::kShares ? (1u << kRun) - 1u : 0u, generation, whom);
+  Share<kRun> part;
+#pragma unroll
+  for (int q = 0; q < kRun; ++q) {
+#pragma unroll
+    for (int i = 0; i < kPacketWords; ++i) part.run[i][q] = arrived[q].word[i];
+  }
+  return part;
 }
 
 // FP32 sums of kWords BF16 pairs. They start at -0, the one value to which adding x gives x for
@@ -48,94 +156,103 @@ struct RowSum {
   AFDEP_DEVICE uint32_t pair(int i) const { return pack_bf16(low[i], high[i]); }
 };
 
-// A token's rows on this worker, summed over its choices in top-k order. lane_row: lane k's row,
-// kNoRow for none; at least one lane has a row. All lanes of a warp take part, with their own
-// `packet`.
-template <int kTopK, int kRowWords>
-AFDEP_DEVICE Packet sum_rows_packet(const uint8_t* rows, int lane_row, int packet,
-                                    uint32_t generation) {
-  constexpr int kBatch = kTopK < 8 ? kTopK : 8;
-  RowSum<kPacketWords> sum;
-  for (int first = 0; first < kTopK; first += kBatch) {
-    uint32_t words[kBatch][kPacketWords];
-    int row[kBatch];
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      row[j] = first + j < kTopK
-                   ? static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), first + j & 31))
-                   : kNoRow;
-#pragma unroll
-      for (int i = 0; i < kPacketWords; ++i) {
-        const int word = packet * kPacketWords + i;
-        words[j][i] = 0;
-        if (row[j] != kNoRow && word < kRowWords) {
-          words[j][i] = load_word(rows + (static_cast<int64_t>(row[j]) * kRowWords + word) * 4);
-        }
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      if (row[j] == kNoRow) continue;
-#pragma unroll
-      for (int i = 0; i < kPacketWords; ++i) sum.add_pair(i, words[j][i]);
-    }
-  }
-  return Packet{{sum.pair(0), sum.pair(1), sum.pair(2)}, generation};
-}
-
-// The one row of a token whose top-k is 1, unchanged.
-template <int kRowWords>
-AFDEP_DEVICE Packet copy_row_packet(const uint8_t* rows, int lane_row, int packet,
-                                    uint32_t generation) {
-  const int64_t row = static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), 0));
-  Packet p{{0, 0, 0}, generation};
+template <int kRun>
+AFDEP_DEVICE void add_share(RowSum<kPacketWords * kRun>& sum, const Share<kRun>& part) {
 #pragma unroll
   for (int i = 0; i < kPacketWords; ++i) {
-    const int word = packet * kPacketWords + i;
-    if (word < kRowWords) p.word[i] = load_word(rows + (row * kRowWords + word) * 4);
+#pragma unroll
+    for (int q = 0; q < kRun; ++q) sum.add_pair(i * kRun + q, part.run[i][q]);
   }
-  return p;
 }
 
-// A token's replies, waited for and summed in ascending worker order. `from`: the workers that
-// reply, at least one. replies: packet `packet` of the token in slot 0; slots are slot_bytes apart.
-// kBySlot: a worker's slot is its place among the token's workers, else its index.
-template <int kSlots, bool kBySlot>
-AFDEP_DEVICE Packet sum_replies_packet(const CommonArgs& args, const uint8_t* replies,
-                                       int64_t slot_bytes, const Destinations& from, int token,
-                                       uint32_t generation) {
-  constexpr int kBatch = kSlots < 4 ? kSlots : 4;
-  RowSum<kPacketWords> sum;
+template <int kRun>
+AFDEP_DEVICE Share<kRun> rounded_share(const RowSum<kPacketWords * kRun>& sum) {
+  Share<kRun> part;
+#pragma unroll
+  for (int i = 0; i < kPacketWords; ++i) {
+#pragma unroll
+    for (int q = 0; q < kRun; ++q) part.run[i][q] = sum.pair(i * kRun + q);
+  }
+  return part;
+}
+
+// Part `share` of a token's rows on this worker, summed over its choices in top-k order. lane_row:
+// lane k's row; chosen: the lanes that have one, at least one. All lanes of a warp take part.
+template <int kTopK, int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> sum_rows_share(const uint8_t* rows, int lane_row, uint32_t chosen,
+                                        int share) {
+  // Rows in flight: all of a few choices where a part is small, else what 64 registers a thread
+  // hold.
+  constexpr int kBatch = kRun > 1 ? 2 : kTopK < 8 ? kTopK : 8;
+  RowSum<kPacketWords * kRun> sum;
+  uint32_t left = chosen;
+  while (left != 0) {
+    Share<kRun> part[kBatch];
+    bool present[kBatch];
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      present[j] = left != 0;
+      if (!present[j]) continue;
+      const int64_t row =
+          static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lowest_bit(left)));
+      left &= left - 1;
+      part[j] = load_share<kWords, kRun>(rows + row * kWords * 4, share);
+    }
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      if (present[j]) add_share<kRun>(sum, part[j]);
+    }
+  }
+  return rounded_share<kRun>(sum);
+}
+
+// Part `share` of a token's replies, waited for and summed in ascending worker order. `from`: the
+// workers that reply, at least one. replies: the token's packets in slot 0; slots are slot_bytes
+// apart. kBySlot: a worker's slot is its place among the token's workers, else its index.
+template <int kSlots, bool kBySlot, int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> sum_replies_share(const CommonArgs& args, const uint8_t* replies,
+                                           int64_t slot_bytes, const Destinations& from, int token,
+                                           int share, uint32_t generation) {
+  using Row = RowShares<kWords, kRun>;
+  constexpr int kBatch = kRun > 1 ? 1 : kSlots < 4 ? kSlots : 4;  // replies in flight
+  RowSum<kPacketWords * kRun> sum;
   uint64_t left = from.mask;
-  for (int first = 0; first < kSlots; first += kBatch) {
-    const uint8_t* at[kBatch];
-    Awaited awaited[kBatch];
-    Packet packets[kBatch];
+  int next_slot = 0;
+  while (left != 0) {
+    const uint8_t* at[kBatch * kRun];
+    Awaited awaited[kBatch * kRun];
+    Packet packets[kBatch * kRun];
+    bool present[kBatch];
     uint32_t wanted = 0;
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      const int slot = first + j;
-      at[j] = replies + slot * slot_bytes;
-      int worker = slot;
-      if constexpr (kBySlot) {
-        worker = left == 0 ? 0 : lowest_bit(left);
-        if (left != 0 && slot < kSlots) wanted |= 1u << j;
-        left &= left - 1;
-      } else {
-        if (slot < kSlots && from.includes(slot)) wanted |= 1u << j;
+      present[j] = left != 0;
+      const int worker = present[j] ? lowest_bit(left) : 0;
+      const int slot = kBySlot ? next_slot : worker;
+      ++next_slot;
+      left &= left - 1;
+#pragma unroll
+      for (int q = 0; q < kRun; ++q) {
+        at[j * kRun + q] = replies + slot * slot_bytes + Row::packet_byte(share, q);
+        awaited[j * kRun + q] =
+            Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)};
+        if (present[j]) wanted |= 1u << (j * kRun + q);
       }
-      awaited[j] =
-          Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)};
     }
     await_packets(args, packets, at, wanted, generation, awaited);
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      if ((wanted >> j & 1u) == 0) continue;
+      if (!present[j]) continue;
 #pragma unroll
-      for (int i = 0; i < kPacketWords; ++i) sum.add_pair(i, packets[j].word[i]);
+      for (int q = 0; q < kRun; ++q) {
+#pragma unroll
+        for (int i = 0; i < kPacketWords; ++i) {
+          sum.add_pair(i * kRun + q, packets[j * kRun + q].word[i]);
+        }
+      }
     }
   }
-  return Packet{{sum.pair(0), sum.pair(1), sum.pair(2)}, generation};
+  return rounded_share<kRun>(sum);
 }
 
 // kCount vectors of a row, a lane's own: first, first + 32, ...; those beyond the row are 0 and are
