@@ -56,7 +56,9 @@ class BucketKernels {
   [[nodiscard]] PacketShape packets_for(std::int64_t items, int sms) const {
     return packet_shape(plan_.row_bytes, packet_run(plan_, request_), items, sms);
   }
-  void set_packet_shape(Kernel& kernel, const PacketShape& shape, Constants& constants) const;
+  // with_groups: the kernel steps over items by groups; one that looks early gives each group one.
+  void set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
+                        Constants& constants) const;
   void set_chunk_shape(Kernel& kernel, int grid, Constants& constants) const;
   void add_threads(const Kernel& kernel, Constants& constants) const;
   void add_lane_pieces(const ChunkShape& shape, Constants& constants) const;
@@ -106,16 +108,15 @@ void BucketKernels::add_threads(const Kernel& kernel, Constants& constants) cons
            fmt::format("leaves {} registers a thread", kernel.register_ceiling));
 }
 
-void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape,
+void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
                                      Constants& constants) const {
   kernel.grid = shape.grid;
   kernel.threads = shape.threads;
   kernel.register_ceiling = register_ceiling(kernel.threads);
   add_threads(kernel, constants);
-  constants
-      .add("kGroupThreads", shape.group_warps * 32,
-           fmt::format("{} warps take a row", shape.group_warps))
-      .add("kGroups", shape.groups, "rows in flight in a CTA");
+  constants.add("kGroupThreads", shape.group_warps * 32,
+                fmt::format("{} warps take a row", shape.group_warps));
+  if (with_groups) constants.add("kGroups", shape.groups, "rows in flight in a CTA");
 }
 
 void BucketKernels::set_chunk_shape(Kernel& kernel, int grid, Constants& constants) const {
@@ -194,7 +195,7 @@ Kernel BucketKernels::dispatch() const {
     add_lane_pieces(chunk, constants);
     constants.add("kChunkRows", chunk.chunk_rows, "rows under one release flag");
   } else {
-    set_packet_shape(kernel, shape, constants);
+    set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
     if (!one_round) {
       constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid))
           .add("kWarps", kernel.threads / 32, "a CTA")
@@ -241,6 +242,8 @@ Result<Kernel> BucketKernels::receive() const {
            fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks))
       .add("kAlignment", plan_.expert_alignment, "rows; an expert starts at a multiple");
   ChunkShape chunk;
+  bool early_look =
+      false;  // one unit a group of warps: its row is looked at before the ids are ranked
   std::int64_t blocks = 0;
   if (chunked) {
     chunk = chunk_shape(plan_.row_bytes, units(), request_.ffn_sms, kCopyLaneVectors);
@@ -260,10 +263,11 @@ Result<Kernel> BucketKernels::receive() const {
       constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word");
   } else {
     PacketShape shape = packets_for(units(), request_.ffn_sms);
+    early_look = shape.one_round;
     shape.grid = static_cast<int>(blocks);
-    set_packet_shape(kernel, shape, constants);
+    set_packet_shape(kernel, shape, /*with_groups=*/!early_look, constants);
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_row_packets(/*with_shares=*/true, constants);
+    add_row_packets(/*with_shares=*/!early_look, constants);
   }
   constants.add("kWarps", kernel.threads / 32, "a CTA");
   if (plan_.zero_padding) constants.add("kBlocks", blocks, "CTAs");
@@ -295,7 +299,9 @@ Result<Kernel> BucketKernels::receive() const {
   add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
   if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
   kernel.constants = constants.take();
-  kernel.structure = {{"zero_padding", plan_.zero_padding}, {"reply_by_slot", reply_by_slot()}};
+  kernel.structure = {{"zero_padding", plan_.zero_padding},
+                      {"reply_by_slot", reply_by_slot()},
+                      {"early_look", early_look}};
   kernel.steps.push_back(await("table", "read every source's choices and count them"));
   kernel.steps.push_back(step(
       StepKind::kCompute, "rank this CTA's choices, place the experts, publish ends and counts"));
@@ -336,7 +342,7 @@ Kernel BucketKernels::reply() const {
         .add("kSourceChunks", ceil_div(request_.bucket, chunk.chunk_rows), "chunks of one source");
   } else {
     const PacketShape shape = packets_for(units(), request_.ffn_sms);
-    set_packet_shape(kernel, shape, constants);
+    set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
     add_row_packets(/*with_shares=*/true, constants);
   }
@@ -377,7 +383,7 @@ Kernel BucketKernels::collect() const {
     constants.add("kChunkRows", reply_chunk().chunk_rows, "rows under one release flag");
   } else {
     const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
-    set_packet_shape(kernel, shape, constants);
+    set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     add_row_packets(/*with_shares=*/true, constants);

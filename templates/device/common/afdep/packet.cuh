@@ -23,13 +23,11 @@ AFDEP_DEVICE Packet await_packet(const CommonArgs& args, const uint8_t* at, uint
 }
 
 // Waits for those of kCount packets whose bit in `wanted` is set; all loads of a round are in
-// flight together. A packet not wanted reads as zero payload, one whose wait gave up as kNoPayload.
+// flight together. The others are left as they are; one whose wait gave up reads as kNoPayload.
 template <int kCount>
 AFDEP_DEVICE void await_packets(const CommonArgs& args, Packet (&packets)[kCount],
                                 const uint8_t* const (&at)[kCount], uint32_t wanted,
                                 uint32_t generation, const Awaited (&awaited)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) packets[i] = Packet{{0, 0, 0}, 0};
   uint32_t missing = wanted;
   Deadline deadline{0, 0};
   while (missing != 0) {

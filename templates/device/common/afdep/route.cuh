@@ -28,18 +28,21 @@ AFDEP_DEVICE int64_t load_id<int64_t>(const void* ids, int64_t index) {
 
 }  // namespace detail
 
-// Lane k: the expert of choice k of `token`, kNoExpert for -1, for a token beyond `tokens`, for
-// lanes beyond the top-k, and for an id that is out of range or repeats an earlier one, so no later
-// step can leave its tables. kCheck other than kOff reports or traps on such ids; one caller per
-// token does that.
-template <typename IdType, int kTopK, int kExperts, RouteCheck kCheck>
-AFDEP_DEVICE int load_route(const CommonArgs& args, const void* ids, int token, int tokens,
-                            uint32_t generation) {
+// Lane k: the id of choice k as given; kNoExpert for a token beyond `tokens` and for lanes beyond
+// the top-k. Only loads, so that a caller may wait for something else before it looks.
+template <typename IdType, int kTopK>
+AFDEP_DEVICE int64_t load_choice(const void* ids, int token, int tokens) {
+  if (lane_index() >= kTopK || token >= tokens) return kNoExpert;
+  return detail::load_id<IdType>(ids, static_cast<int64_t>(token) * kTopK + lane_index());
+}
+
+// Lane k: the expert of choice k, given by load_choice; kNoExpert for -1 and for an id that is out
+// of range or repeats an earlier one, so no later step can leave its tables. kCheck other than kOff
+// reports or traps on such ids; one caller a token does that.
+template <int kExperts, RouteCheck kCheck>
+AFDEP_DEVICE int checked_route(const CommonArgs& args, int64_t given, int token,
+                               uint32_t generation) {
   const int lane = lane_index();
-  int64_t given = kNoExpert;
-  if (lane < kTopK && token < tokens) {
-    given = detail::load_id<IdType>(ids, static_cast<int64_t>(token) * kTopK + lane);
-  }
   const bool in_range = given >= 0 && given < kExperts;
   const uint32_t key =
       in_range ? static_cast<uint32_t>(given) : 0x80000000u + static_cast<uint32_t>(lane);
@@ -53,6 +56,13 @@ AFDEP_DEVICE int load_route(const CommonArgs& args, const void* ids, int token, 
     }
   }
   return in_range && !bad ? static_cast<int>(given) : kNoExpert;
+}
+
+template <typename IdType, int kTopK, int kExperts, RouteCheck kCheck>
+AFDEP_DEVICE int load_route(const CommonArgs& args, const void* ids, int token, int tokens,
+                            uint32_t generation) {
+  return checked_route<kExperts, kCheck>(args, load_choice<IdType, kTopK>(ids, token, tokens),
+                                         token, generation);
 }
 
 // The workers that hold one of a token's experts.

@@ -115,27 +115,54 @@ AFDEP_DEVICE void store_packets(uint8_t* packets, int share, const Share<kRun>& 
   }
 }
 
-// Waits for a part. A part beyond the row is 0 at once.
+// A part's packets as they are now, arrived or not: a first look whose loads travel while the
+// caller does something else.
+template <int kRun>
+struct ShareLook {
+  Packet packet[kRun];
+};
+
 template <int kWords, int kRun>
-AFDEP_DEVICE Share<kRun> await_share(const CommonArgs& args, const uint8_t* packets, int share,
-                                     uint32_t generation, const Awaited& awaited) {
+AFDEP_DEVICE ShareLook<kRun> look_at_share(const uint8_t* packets, int share) {
+  using Row = RowShares<kWords, kRun>;
+  ShareLook<kRun> look{};
+  if (share >= Row::kShares) return look;
+#pragma unroll
+  for (int q = 0; q < kRun; ++q) look.packet[q] = load_packet(packets + Row::packet_byte(share, q));
+  return look;
+}
+
+// Waits for those packets of a part that the first look found missing. A part beyond the row is 0.
+template <int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> finish_share(const CommonArgs& args, ShareLook<kRun> look,
+                                      const uint8_t* packets, int share, uint32_t generation,
+                                      const Awaited& awaited) {
   using Row = RowShares<kWords, kRun>;
   const uint8_t* at[kRun];
   Awaited whom[kRun];
-  Packet arrived[kRun];
+  uint32_t missing = 0;
 #pragma unroll
   for (int q = 0; q < kRun; ++q) {
     at[q] = packets + Row::packet_byte(share, q);
     whom[q] = awaited;
+    if (share < Row::kShares && look.packet[q].generation != generation) missing |= 1u << q;
   }
-  await_packets(args, arrived, at, share < Row::kShares ? (1u << kRun) - 1u : 0u, generation, whom);
+  await_packets(args, look.packet, at, missing, generation, whom);
   Share<kRun> part;
 #pragma unroll
   for (int q = 0; q < kRun; ++q) {
 #pragma unroll
-    for (int i = 0; i < kPacketWords; ++i) part.run[i][q] = arrived[q].word[i];
+    for (int i = 0; i < kPacketWords; ++i) part.run[i][q] = look.packet[q].word[i];
   }
   return part;
+}
+
+// Waits for a part. A part beyond the row is 0 at once.
+template <int kWords, int kRun>
+AFDEP_DEVICE Share<kRun> await_share(const CommonArgs& args, const uint8_t* packets, int share,
+                                     uint32_t generation, const Awaited& awaited) {
+  return finish_share<kWords, kRun>(args, look_at_share<kWords, kRun>(packets, share), packets,
+                                    share, generation, awaited);
 }
 
 // FP32 sums of kWords BF16 pairs. They start at -0, the one value to which adding x gives x for
