@@ -12,7 +12,8 @@
 
 namespace afdep::spec {
 
-// A value and where it was written. A default has line 0 and given == false.
+// A value and where its key was written. A default has line 0 and given == false; a value from
+// model.preset has the place of that key and given == false.
 template <typename T>
 struct Field {
   T value{};
