@@ -56,7 +56,9 @@ int run(int argc, char** argv) {
       "verify", "Run every rank's kernels on the CPU emulator and compare with a scalar model");
   verify_app->add_option("SPEC", verify.spec)->required();
   CLI::Option* seeds =
-      verify_app->add_option("--seeds", verify.seeds, "Schedules to try, seeds 1 to N (default: 3)")
+      verify_app
+          ->add_option("--seeds", verify.seeds,
+                       "Schedules to try, seeds 1 to N (default: 3, fewer for many ranks)")
           ->check(CLI::Range(1, 1'000'000))
           ->type_name("N");
   verify_app->add_option("--seed", verify.seed, "Only this schedule: repeats a failure")

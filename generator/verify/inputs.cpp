@@ -25,6 +25,21 @@ std::vector<std::int64_t> distinct(int count, int n, Random& random) {
   return numbers;
 }
 
+// `count` distinct numbers of [0, n), the i-th after `favourite` with a weight of 1 / (i + 1).
+std::vector<std::int64_t> skewed(int count, int n, int favourite, Random& random) {
+  std::vector<int> until(size(n));  // cumulative weights
+  int total = 0;
+  for (int i = 0; i < n; ++i) until[size(i)] = total += (1 << 16) / (i + 1);
+  std::vector<std::int64_t> numbers;
+  while (numbers.size() < size(count)) {
+    const int at = random.below(total);
+    const auto i = std::ranges::upper_bound(until, at) - until.begin();
+    const std::int64_t number = (favourite + i) % n;
+    if (std::ranges::find(numbers, number) == numbers.end()) numbers.push_back(number);
+  }
+  return numbers;
+}
+
 // The choices of one token; `favourite` is the worker or expert of the exchange.
 std::vector<std::int64_t> choices(const Shape& shape, Routing routing, int favourite,
                                   Random& random) {
@@ -55,6 +70,8 @@ std::vector<std::int64_t> choices(const Shape& shape, Routing routing, int favou
       return ids;
     case Routing::kNothing:
       return ids;
+    case Routing::kSkewed:
+      return skewed(shape.top_k, shape.experts, favourite, random);
     case Routing::kBadIds:
       ids = distinct(shape.top_k, shape.experts, random);
       if (shape.top_k > 1 && random.one_in(2)) ids.back() = ids.front();
@@ -83,6 +100,8 @@ std::string_view to_string(Routing routing) {
       return "holes";
     case Routing::kNothing:
       return "nothing";
+    case Routing::kSkewed:
+      return "skewed";
     case Routing::kBadIds:
       return "bad ids";
   }
@@ -90,9 +109,9 @@ std::string_view to_string(Routing routing) {
 }
 
 std::span<const Routing> legal_routings() {
-  static constexpr std::array kLegal{Routing::kRandom,          Routing::kOneWorker,
-                                     Routing::kOneExpert,       Routing::kHoles,
-                                     Routing::kDistinctWorkers, Routing::kNothing};
+  static constexpr std::array kLegal{
+      Routing::kRandom, Routing::kOneWorker,       Routing::kSkewed, Routing::kOneExpert,
+      Routing::kHoles,  Routing::kDistinctWorkers, Routing::kNothing};
   return kLegal;
 }
 

@@ -18,6 +18,7 @@ enum class Routing : std::uint8_t {
   kDistinctWorkers,  // no two of a token's experts on one worker, as far as there are workers
   kHoles,            // as kRandom with a third of the choices -1, and some tokens all -1
   kNothing,          // every choice -1
+  kSkewed,           // distinct experts by Zipf's law: few get most of the tokens
   kBadIds,           // as kRandom with out-of-range and repeated ids
 };
 std::string_view to_string(Routing routing);

@@ -14,9 +14,30 @@
 namespace afdep::verify {
 namespace {
 
-constexpr int kLargestReducedHidden = 128;
-// Sizes tried, smallest first, for a bucket with a wanted structure.
-constexpr int kCandidates[] = {2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 24, 32};
+// How much of a layout the emulator runs in about a second a seed.
+struct Scale {
+  int max_ranks;  // the last one is for any number
+  int hidden[3];  // elements, by what a row leaves in packets of 12 bytes: 0, 4 and 8
+  int attention_sms, ffn_sms;
+  std::vector<int>
+      packet_buckets;  // sizes tried, smallest first, until the structure is the wanted one
+  std::vector<int> chunk_buckets;
+  bool every_structure;  // else one bucket a protocol
+};
+
+const Scale& scale_of(int ranks) {
+  static const std::vector<Scale> kScales{
+      // Rows of 33 to 35 vectors: more than a warp moves at once, and a tail. Chunks of several
+      // rows.
+      {8, {264, 272, 280}, 2, 3, {2, 3, 5, 9, 17, 33, 48}, {37, 70}, true},
+      {32, {72, 56, 64}, 1, 2, {2, 3, 5, 9, 17, 24}, {3, 5, 9, 17, 24}, true},
+      {0, {72, 56, 64}, 1, 1, {2, 3}, {3, 5}, false},
+  };
+  for (const Scale& scale : kScales) {
+    if (ranks <= scale.max_ranks) return scale;
+  }
+  return kScales.back();
+}
 
 // What decides which template text a bucket's kernels have.
 using Structure = std::pair<plan::Protocol, std::vector<std::map<std::string, bool>>>;
@@ -29,12 +50,14 @@ Structure structure_of(const plan::BucketPlan& bucket) {
 
 // Buckets of the plan that differ in structure, each with the buckets like it.
 std::vector<std::pair<Structure, std::vector<int>>> wanted_structures(
-    const plan::ExchangePlan& plan, int only_bucket) {
+    const plan::ExchangePlan& plan, int only_bucket, bool every_structure) {
   std::vector<std::pair<Structure, std::vector<int>>> wanted;
   for (const plan::BucketPlan& bucket : plan.buckets) {
     if (only_bucket != 0 && bucket.bucket != only_bucket) continue;
     const Structure structure = structure_of(bucket);
-    const auto known = std::ranges::find(wanted, structure, [](const auto& w) { return w.first; });
+    const auto known = std::ranges::find_if(wanted, [&](const auto& each) {
+      return every_structure ? each.first == structure : each.first.first == structure.first;
+    });
     if (known == wanted.end()) {
       wanted.push_back({structure, {bucket.bucket}});
     } else {
@@ -47,12 +70,10 @@ std::vector<std::pair<Structure, std::vector<int>>> wanted_structures(
 class Reducer {
  public:
   Reducer(std::string_view text, std::string file, const plan::ExchangePlan& plan)
-      : text_(text), file_(std::move(file)), hidden_(reduced_hidden(plan.hidden)) {
-    // More ranks, fewer CTAs each.
-    const bool many = plan.ranks() > 16;
-    attention_sms_ = many ? 1 : 2;
-    ffn_sms_ = many ? 2 : 3;
-  }
+      : text_(text),
+        file_(std::move(file)),
+        scale_(scale_of(plan.ranks())),
+        hidden_(reduced_hidden(plan.hidden, plan.ranks())) {}
 
   Result<spec::Spec> with_buckets(const std::vector<TestedBucket>& buckets) const {
     std::vector<int> sizes;
@@ -66,7 +87,8 @@ class Reducer {
         {"model.hidden_size", fmt::format("{}", hidden_)},
         {"capacity.tokens_per_rank", fmt::format("{}", sizes.back())},
         {"capacity.buckets", fmt::format("[{}]", fmt::join(sizes, ", "))},
-        {"kernel.num_sms", fmt::format("{{attention: {}, ffn: {}}}", attention_sms_, ffn_sms_)},
+        {"kernel.num_sms",
+         fmt::format("{{attention: {}, ffn: {}}}", scale_.attention_sms, scale_.ffn_sms)},
         {"kernel.protocol", fmt::format("{{{}}}", protocols)},
     };
     return spec::with_overrides(text_, file_, overrides);
@@ -74,7 +96,9 @@ class Reducer {
 
   // The smallest size above `above` that has the structure; else just one above it.
   Result<int> find_size(const Structure& structure, int above) const {
-    for (const int size : kCandidates) {
+    const std::vector<int>& sizes =
+        structure.first == plan::Protocol::kChunked ? scale_.chunk_buckets : scale_.packet_buckets;
+    for (const int size : sizes) {
       if (size <= above) continue;
       const Result<spec::Spec> spec =
           with_buckets({{.tested = size, .stand_for = {}, .protocol = structure.first}});
@@ -83,15 +107,14 @@ class Reducer {
       if (!plan.ok()) return plan.failure();
       if (structure_of(plan->buckets.front()) == structure) return size;
     }
-    return std::max(above + 1, kCandidates[0]);
+    return std::max(above + 1, sizes.front());
   }
 
  private:
   std::string_view text_;
   std::string file_;
+  const Scale& scale_;
   int hidden_;
-  int attention_sms_ = 0;
-  int ffn_sms_ = 0;
 };
 
 Result<plan::ExchangePlan> plan_of(std::string_view text, const std::string& file) {
@@ -110,22 +133,15 @@ Failure no_bucket(const plan::ExchangePlan& plan, int bucket) {
 
 }  // namespace
 
-int reduced_hidden(int hidden) {
-  if (hidden <= kLargestReducedHidden) return hidden;
-  switch (hidden * 2 % 12) {
-    case 4:
-      return 56;  // 112 bytes
-    case 8:
-      return 64;  // 128 bytes
-    default:
-      return 72;  // 144 bytes
-  }
+int reduced_hidden(int hidden, int ranks) {
+  const Scale& scale = scale_of(ranks);
+  return std::min(hidden, scale.hidden[hidden * 2 % 12 / 4]);
 }
 
 Result<Subject> reduce(std::string_view text, const std::string& file, int bucket) {
   const Result<plan::ExchangePlan> plan = plan_of(text, file);
   if (!plan.ok()) return plan.failure();
-  const auto wanted = wanted_structures(*plan, bucket);
+  const auto wanted = wanted_structures(*plan, bucket, scale_of(plan->ranks()).every_structure);
   if (wanted.empty()) return no_bucket(*plan, bucket);
 
   const Reducer reducer(text, file, *plan);

@@ -25,16 +25,16 @@ struct Subject {
 };
 
 // Ranks, experts, top-k, alignment, dtypes and every protocol and kernel structure that the plan of
-// the spec uses are kept; hidden size (to 32..128 elements with the same tail of a row), buckets
-// and SMs shrink. `bucket` other than 0: only what stands for this one; E208 if the spec has no
-// such bucket.
+// the spec uses are kept (of more than 32 ranks, one structure a protocol); hidden size (to 280
+// elements or less, with the same tail of a row), buckets and SMs shrink. `bucket` other than 0:
+// only what stands for this one; E208 if the spec has no such bucket.
 Result<Subject> reduce(std::string_view text, const std::string& file, int bucket);
 
 // The spec as it is; `bucket` other than 0: this one only.
 Result<Subject> at_true_size(std::string_view text, const std::string& file, int bucket);
 
-// A hidden size of at most 128 whose rows leave the same rest in packets of 12 bytes; `hidden`
-// itself if that is small. Row bytes stay a multiple of 16.
-int reduced_hidden(int hidden);
+// The hidden size that stands for `hidden`: its rows leave the same rest in packets of 12 bytes,
+// and are a multiple of 16 bytes. More ranks, shorter rows.
+int reduced_hidden(int hidden, int ranks);
 
 }  // namespace afdep::verify

@@ -303,6 +303,8 @@ class Run {
 
 }  // namespace
 
+int default_seeds(int ranks) { return ranks <= 8 ? 3 : ranks <= 32 ? 2 : 1; }
+
 Result<VerifyReport> verify(std::string_view text, const std::string& file,
                             const VerifyOptions& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -323,12 +325,13 @@ Result<VerifyReport> verify(std::string_view text, const std::string& file,
   report.experts = plan.experts;
   report.top_k = plan.top_k;
   report.buckets = subject->buckets;
-  for (int i = 0; i < options.seeds && report.failures.empty(); ++i) {
+  const int seeds = options.seeds == 0 ? default_seeds(plan.ranks()) : options.seeds;
+  for (int i = 0; i < seeds && report.failures.empty(); ++i) {
     const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(i);
     Run run(options, *subject, generated->bundle, seed, report);
     AFDEP_RETURN_IF_FAILED(run.run());
     ++report.seeds;
-    if (options.on_progress) options.on_progress(report.seeds, options.seeds);
+    if (options.on_progress) options.on_progress(report.seeds, seeds);
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -15,7 +15,7 @@ namespace afdep::verify {
 
 struct VerifyOptions {
   std::uint64_t first_seed = 1;  // of schedule, routes and payload
-  int seeds = 3;                 // first_seed, first_seed + 1, ...
+  int seeds = 0;                 // first_seed, first_seed + 1, ...; 0: default_seeds()
   int bucket = 0;                // of the spec; 0: all
   bool true_size = false;        // nothing is shrunk
   bool faults = true;            // also let a rank stay away: the others must name it
@@ -40,6 +40,9 @@ struct VerifyReport {
   // Of the first seed that failed, at most ten, as E704; the note says how to repeat it.
   Diagnostics failures;
 };
+
+// Fewer for more ranks, so that a spec takes a few seconds.
+int default_seeds(int ranks);
 
 // A failure is a mistake in the spec or a broken toolchain; what verification finds is in the
 // report. `file` names the spec in messages.

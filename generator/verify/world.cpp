@@ -21,7 +21,7 @@ World::World(Backend& backend, const bundle::Manifest& manifest)
 World::~World() {
   buffers_.clear();  // before the communicators and streams that they use
   for (const Stream stream : streams_) backend_.destroy_stream(stream);
-  for (void* const allocation : allocations_) backend_.free(allocation);
+  while (!slots_.empty()) free_slot(slots_.back().get());
 }
 
 Result<std::unique_ptr<World>> World::create(Backend& backend, const bundle::Bundle& bundle,
@@ -56,40 +56,54 @@ Stream World::stream(int world_rank) const {
 
 Buffer& World::buffer(int world_rank) { return buffers_.at(static_cast<std::size_t>(world_rank)); }
 
-Result<void> World::allocate(Guarded& memory, std::int64_t bytes) {
+Result<void> World::allocate(Slot& slot, Guarded& memory, std::int64_t bytes) {
   memory.bytes = static_cast<std::size_t>(bytes);
   Result<void*> allocation = backend_.allocate(memory.bytes + 2 * kGuardBytes);
   if (!allocation.ok()) return allocation.failure();
   memory.allocation = *allocation;
   memory.data = static_cast<std::uint8_t*>(memory.allocation) + kGuardBytes;
-  allocations_.push_back(memory.allocation);
+  slot.allocations.push_back(memory.allocation);
   return {};
 }
 
 Result<Slot*> World::add_slot(int bucket) {
-  auto slot = std::make_unique<Slot>();
-  slot->bucket = bucket;
-  slot->tokens.assign(static_cast<std::size_t>(shape_.sources), 0);
-  slot->sources.resize(static_cast<std::size_t>(shape_.sources));
-  slot->workers.resize(static_cast<std::size_t>(shape_.workers));
+  // Kept before its memory is there, so that whatever is allocated is freed.
+  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>());
+  slot.bucket = bucket;
+  slot.tokens.assign(static_cast<std::size_t>(shape_.sources), 0);
+  slot.sources.resize(static_cast<std::size_t>(shape_.sources));
+  slot.workers.resize(static_cast<std::size_t>(shape_.workers));
+  const Result<void> allocated = allocate_tensors(slot);
+  if (allocated.ok()) return &slot;
+  free_slot(&slot);
+  return allocated.failure();
+}
+
+Result<void> World::allocate_tensors(Slot& slot) {
   const std::int64_t id_bytes = manifest_.id_type == bundle::IdType::kInt32 ? 4 : 8;
-  const std::int64_t choices = std::int64_t{bucket} * shape_.top_k;
-  const std::int64_t rows = receive_rows(bucket);
-  for (Slot::Source& source : slot->sources) {
-    AFDEP_RETURN_IF_FAILED(allocate(source.x, std::int64_t{bucket} * manifest_.row_bytes));
-    AFDEP_RETURN_IF_FAILED(allocate(source.ids, choices * id_bytes));
-    AFDEP_RETURN_IF_FAILED(allocate(source.weights, choices * 4));
-    AFDEP_RETURN_IF_FAILED(allocate(source.out, std::int64_t{bucket} * manifest_.row_bytes));
+  const std::int64_t choices = std::int64_t{slot.bucket} * shape_.top_k;
+  const std::int64_t token_bytes = std::int64_t{slot.bucket} * manifest_.row_bytes;
+  const std::int64_t rows = receive_rows(slot.bucket);
+  const std::int64_t expert_bytes = std::int64_t{shape_.local_experts()} * 4;
+  for (Slot::Source& source : slot.sources) {
+    AFDEP_RETURN_IF_FAILED(allocate(slot, source.x, token_bytes));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, source.ids, choices * id_bytes));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, source.weights, choices * 4));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, source.out, token_bytes));
   }
-  for (Slot::Worker& worker : slot->workers) {
-    AFDEP_RETURN_IF_FAILED(allocate(worker.rows, rows * manifest_.row_bytes));
-    AFDEP_RETURN_IF_FAILED(allocate(worker.row_weights, rows * 4));
-    AFDEP_RETURN_IF_FAILED(allocate(worker.ends, std::int64_t{shape_.local_experts()} * 4));
-    AFDEP_RETURN_IF_FAILED(allocate(worker.counts, std::int64_t{shape_.local_experts()} * 4));
-    AFDEP_RETURN_IF_FAILED(allocate(worker.replies, rows * manifest_.row_bytes));
+  for (Slot::Worker& worker : slot.workers) {
+    AFDEP_RETURN_IF_FAILED(allocate(slot, worker.rows, rows * manifest_.row_bytes));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, worker.row_weights, rows * 4));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, worker.ends, expert_bytes));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, worker.counts, expert_bytes));
+    AFDEP_RETURN_IF_FAILED(allocate(slot, worker.replies, rows * manifest_.row_bytes));
   }
-  slots_.push_back(std::move(slot));
-  return slots_.back().get();
+  return {};
+}
+
+void World::free_slot(const Slot* slot) {
+  for (void* const allocation : slot->allocations) backend_.free(allocation);
+  std::erase_if(slots_, [slot](const auto& each) { return each.get() == slot; });
 }
 
 Result<void> World::load(Slot& slot, const ExchangeCase& exchange) {

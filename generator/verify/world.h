@@ -39,6 +39,7 @@ struct Slot {
   bool view = false;        // collect without `out`
   std::vector<Source> sources;
   std::vector<Worker> workers;
+  std::vector<void*> allocations;  // all of the above
 };
 
 struct WorldOptions {
@@ -70,8 +71,11 @@ class World {
   [[nodiscard]] Buffer& buffer(int world_rank);
   [[nodiscard]] int ranks() const { return manifest_.ranks(); }
 
-  // Valid as long as the world; its memory holds nothing until load().
+  // Valid as long as the world, unless freed; its memory holds nothing until load().
   Result<Slot*> add_slot(int bucket);
+
+  // Frees it; it must be idle.
+  void free_slot(const Slot* slot);
 
   // Fills the slot's inputs and replies and poisons every output. The slot must be idle.
   Result<void> load(Slot& slot, const ExchangeCase& exchange);
@@ -93,7 +97,8 @@ class World {
 
  private:
   World(Backend& backend, const bundle::Manifest& manifest);
-  Result<void> allocate(Guarded& memory, std::int64_t bytes);
+  Result<void> allocate(Slot& slot, Guarded& memory, std::int64_t bytes);
+  Result<void> allocate_tensors(Slot& slot);
 
   Backend& backend_;
   bundle::Manifest manifest_;
@@ -103,7 +108,6 @@ class World {
   std::vector<Stream> streams_;
   std::vector<Buffer> buffers_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<void*> allocations_;
 };
 
 }  // namespace afdep::verify

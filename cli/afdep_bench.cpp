@@ -1,0 +1,217 @@
+// afdep-bench: how long an exchange takes, every rank a stream of one GPU.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_input.h"
+#include "cli/bench_run.h"
+#include "cli/calibrate.h"
+#include "cli/console.h"
+#include "runtime/cuda/cuda_backend.h"
+
+namespace afdep::cli {
+namespace {
+
+struct Arguments {
+  std::string input;
+  std::vector<int> tokens;  // empty: every bucket
+  std::string routing = "random";
+  BenchOptions options;
+  bool json = false;
+};
+
+struct Report {
+  std::string name;
+  std::string device;
+  std::string arch;
+  std::string layout;
+  std::string routing;
+  int exchanges_per_graph = 0;
+  bool programmatic = false;
+  Calibration calibration;
+  std::vector<Cell> cells;
+};
+
+const std::map<std::string, verify::Routing>& routings() {
+  static const std::map<std::string, verify::Routing> kRoutings{
+      {"random", verify::Routing::kRandom},
+      {"skewed", verify::Routing::kSkewed},
+      {"one-hot", verify::Routing::kOneWorker}};
+  return kRoutings;
+}
+
+Result<std::vector<int>> tokens_to_measure(const bundle::Manifest& manifest,
+                                           const std::vector<int>& asked) {
+  std::vector<int> tokens = asked;
+  if (tokens.empty()) {
+    for (const bundle::Bucket& bucket : manifest.buckets) tokens.push_back(bucket.tokens);
+  }
+  const int largest = manifest.buckets.back().tokens;
+  for (const int count : tokens) {
+    if (count <= largest) continue;
+    return Failure(ErrorCode::kTokens,
+                   fmt::format("--tokens {} exceeds the largest bucket of {}, {}", count,
+                               manifest.name, largest),
+                   "name smaller ones, or add a bucket to capacity.buckets");
+  }
+  return tokens;
+}
+
+Result<Report> bench(const Arguments& arguments) {
+  // A bundle that cannot be read is worth saying even where there is no GPU.
+  std::optional<bundle::Bundle> input;
+  if (is_bundle(arguments.input)) {
+    Result<bundle::Bundle> read = read_input_bundle(arguments.input);
+    if (!read.ok()) return read.failure();
+    input = std::move(*read);
+  }
+  const Result<std::unique_ptr<Backend>> backend = make_cuda_backend();
+  if (!backend.ok()) return backend.failure();
+  if (!input) {
+    Result<bundle::Bundle> compiled = compile_spec(arguments.input, (*backend)->arch());
+    if (!compiled.ok()) return compiled.failure();
+    input = std::move(*compiled);
+  }
+  const bundle::Manifest& manifest = input->manifest();
+  const Result<std::vector<int>> tokens = tokens_to_measure(manifest, arguments.tokens);
+  if (!tokens.ok()) return tokens.failure();
+  Result<Calibration> calibration = calibrate(**backend);
+  if (!calibration.ok()) return calibration.failure();
+  const Result<std::unique_ptr<verify::World>> world = verify::World::create(**backend, *input, {});
+  if (!world.ok()) return world.failure();
+
+  Report report{.name = manifest.name,
+                .device = std::string((*backend)->device_name()),
+                .arch = std::string((*backend)->arch()),
+                .layout = fmt::format("{}A{}F", manifest.attention_ranks, manifest.ffn_ranks),
+                .routing = arguments.routing,
+                .exchanges_per_graph = arguments.options.exchanges_per_graph,
+                .programmatic = (*world)->buffer(0).programmatic(),
+                .calibration = std::move(*calibration),
+                .cells = {}};
+  for (const int count : *tokens) {
+    Result<Cell> cell = measure(**world, count, report.calibration.rates, arguments.options);
+    if (!cell.ok()) return cell.failure();
+    report.cells.push_back(std::move(*cell));
+  }
+  AFDEP_RETURN_IF_FAILED((*world)->close_all());
+  return report;
+}
+
+nlohmann::json to_json(const Times& times) {
+  return {{"median_us", times.median},
+          {"min_us", times.min},
+          {"max_us", times.max},
+          {"enqueue_bound", times.enqueue_bound}};
+}
+
+nlohmann::json to_json(const Report& report) {
+  nlohmann::json cells = nlohmann::json::array();
+  for (const Cell& cell : report.cells) {
+    cells.push_back({{"tokens", cell.tokens},
+                     {"bucket", cell.bucket},
+                     {"protocol", cell.protocol},
+                     {"many", to_json(cell.many)},
+                     {"one", to_json(cell.one)},
+                     {"floor_us", cell.floor.total_us()},
+                     {"floor_launch_us", cell.floor.launch_us},
+                     {"floor_hop_us", cell.floor.hop_us},
+                     {"floor_bytes_us", cell.floor.bytes_us},
+                     {"ratio", cell.many.median / cell.floor.total_us()}});
+  }
+  const plan::MachineRates& rates = report.calibration.rates;
+  return {{"ok", true},
+          {"name", report.name},
+          {"device", report.device},
+          {"arch", report.arch},
+          {"layout", report.layout},
+          {"routing", report.routing},
+          {"exchanges_per_graph", report.exchanges_per_graph},
+          {"programmatic", report.programmatic},
+          {"calibrated", report.calibration.measured},
+          {"graph_node_gap_us", rates.graph_node_gap_us},
+          {"programmatic_gap_us", rates.programmatic_gap_us},
+          {"flag_hop_us", rates.flag_hop_us},
+          {"cells", std::move(cells)}};
+}
+
+std::string to_text(const Report& report) {
+  const plan::MachineRates& rates = report.calibration.rates;
+  std::string text = fmt::format(
+      "{}, {}, {} routing, on {} ({}), every rank a stream, {} launches\n"
+      "kernel gap {:.2f} us ({:.2f} programmatic), flag hop {:.2f} us: {}\n"
+      "us an exchange, {} a graph (median, min-max), then one a graph\n\n"
+      "{:>7} {:>7}  {:<13} {:>9} {:>19} {:>9} {:>9} {:>9} {:>7}\n",
+      report.name, report.layout, report.routing, report.device, report.arch,
+      report.programmatic ? "programmatic" : "plain", rates.graph_node_gap_us,
+      rates.programmatic_gap_us, rates.flag_hop_us,
+      report.calibration.measured ? "measured in this run"
+                                  : "an H200's, since " + report.calibration.why_not,
+      report.exchanges_per_graph, "T", "bucket", "protocol", "median", "min-max", "one", "floor",
+      "/ floor", "");
+  for (const Cell& cell : report.cells) {
+    const double floor = cell.floor.total_us();
+    text += fmt::format("{:>7} {:>7}  {:<13} {:>9.2f} {:>19} {:>9.2f} {:>9.2f} {:>9.2f}{}\n",
+                        cell.tokens, cell.bucket, cell.protocol, cell.many.median,
+                        fmt::format("{:.2f}-{:.2f}", cell.many.min, cell.many.max), cell.one.median,
+                        floor, cell.many.median / floor,
+                        cell.many.enqueue_bound  ? "  host-bound"
+                        : cell.one.enqueue_bound ? "  one: host-bound"
+                                                 : "");
+  }
+  return text + "data checked bit for bit\n";
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Measures exchanges of a spec or a bundle on one GPU, every rank a stream.",
+               "afdep-bench");
+  app.set_version_flag("--version", "afdep-bench " AFDEP_VERSION);
+  app.footer(
+      "\nExit codes: 0 ok, 1 spec refused or wrong data, 2 usage, 3 no GPU or toolchain, 70 "
+      "internal.");
+  Arguments arguments;
+  app.add_option("INPUT", arguments.input, "A spec (\"-\": standard input) or a bundle's folder")
+      ->required();
+  app.add_option("--tokens", arguments.tokens, "Tokens a source (default: every bucket)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->type_name("T,...");
+  app.add_option("--routing", arguments.routing,
+                 "random, skewed (experts by Zipf's law), or one-hot (all to one worker)")
+      ->check(CLI::IsMember({"random", "skewed", "one-hot"}))
+      ->type_name("KIND");
+  app.add_option("--exchanges-per-graph", arguments.options.exchanges_per_graph)
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--repeats", arguments.options.repeats, "Of at least 100 exchanges each")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--seed", arguments.options.seed, "Of routes and payload")
+      ->type_name("S")
+      ->capture_default_str();
+  app.add_flag("--json", arguments.json, "Print the result, or the errors, as JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  arguments.options.routing = routings().at(arguments.routing);
+  const Result<Report> report = bench(arguments);
+  if (!report.ok()) return report_failure(report.diagnostics(), arguments.json);
+  print_out(arguments.json
+                ? to_json(*report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                      "\n"
+                : to_text(*report));
+  return kExitOk;
+}
+
+}  // namespace
+}  // namespace afdep::cli
+
+int main(int argc, char** argv) {
+  return afdep::cli::run_guarded("afdep-bench", [&] { return afdep::cli::run(argc, argv); });
+}

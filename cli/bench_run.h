@@ -1,0 +1,45 @@
+// Timing of whole exchanges under CUDA graphs. Method: docs/performance.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "generator/plan/floor.h"
+#include "generator/verify/inputs.h"
+#include "generator/verify/world.h"
+#include "runtime/support/result.h"
+
+namespace afdep::cli {
+
+struct BenchOptions {
+  verify::Routing routing = verify::Routing::kRandom;
+  int exchanges_per_graph = 10;
+  int repeats = 9;
+  std::uint64_t seed = 1;
+};
+
+// Microseconds an exchange: the slowest attention rank of each repeat.
+struct Times {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+  // The host took so long to enqueue the replays that it may be what was measured.
+  bool enqueue_bound = false;
+};
+
+struct Cell {
+  int tokens = 0;  // of each source
+  int bucket = 0;
+  std::string protocol;
+  Times many;  // exchanges_per_graph in a graph
+  Times one;   // one in a graph
+  plan::Floor floor;
+};
+
+// Checks the data of eager exchanges and of the replayed graph bit for bit, then times. E704 if
+// data is wrong: then no time is worth anything.
+Result<Cell> measure(verify::World& world, int tokens, const plan::MachineRates& rates,
+                     const BenchOptions& options);
+
+}  // namespace afdep::cli
