@@ -20,7 +20,8 @@ struct EmulatorOptions {
 };
 
 // Work runs when somebody synchronizes: then all streams run, so that peers make progress, until
-// the awaited stream is empty. Safe to use from several threads; one of them at a time runs
+// the awaited stream is empty. Queue the work of all ranks before that: a rank with nothing queued
+// counts as one that never arrives. Safe to use from several threads; one of them at a time runs
 // kernels.
 //
 // A failure of synchronize(), synchronize_all() or run() has code kVerification and says which

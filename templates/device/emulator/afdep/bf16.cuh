@@ -1,4 +1,5 @@
-// BF16 pairs in 32-bit words: element 0 in the low half. Bit for bit what device/cuda/afdep/bf16.cuh computes.
+// BF16 pairs in 32-bit words: element 0 in the low half. Bit for bit what
+// device/cuda/afdep/bf16.cuh computes.
 #pragma once
 
 #include "afdep/thread.cuh"
@@ -23,7 +24,8 @@ AFDEP_DEVICE uint32_t pack_bf16(float low, float high) {
   return round(high) << 16u | round(low);
 }
 
-// IEEE additions that no compiler contracts or reorders: compiled with -ffp-contract=off. CUDA's add has one NaN.
+// IEEE additions that no compiler contracts or reorders: compiled with -ffp-contract=off. CUDA's
+// add has one NaN.
 AFDEP_DEVICE float add(float a, float b) {
   const float sum = a + b;
   return sum == sum ? sum : float_of(0x7fffffffu);

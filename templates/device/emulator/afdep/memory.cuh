@@ -1,5 +1,6 @@
-// Global memory on the CPU: the names and signatures of device/cuda/afdep/memory.cuh. Every access is a call, so that the
-// emulator can check its address, hand it to the memory model and switch threads at it.
+// Global memory on the CPU: the names and signatures of device/cuda/afdep/memory.cuh. Every access
+// is a call, so that the emulator can check its address, hand it to the memory model and switch
+// threads at it.
 #pragma once
 
 #include "afdep/thread.cuh"
@@ -36,7 +37,8 @@ AFDEP_DEVICE Vector load_input_vector(const void* at) {
   return v;
 }
 
-// Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire below.
+// Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire
+// below.
 AFDEP_DEVICE uint32_t load_word(const void* at) { return afdep_emu_load_word(at); }
 AFDEP_DEVICE Vector load_vector(const void* at) {
   Vector v;
@@ -46,8 +48,8 @@ AFDEP_DEVICE Vector load_vector(const void* at) {
 AFDEP_DEVICE void store_word(void* at, uint32_t value) { afdep_emu_store_word(at, value); }
 AFDEP_DEVICE void store_vector(void* at, const Vector& v) { afdep_emu_store_vector(at, &v); }
 
-// Publishes `value` to every rank after all writes that are ordered before it: by this thread, or by threads that a barrier
-// joined to it. Pairs with await_flag and await_done.
+// Publishes `value` to every rank after all writes that are ordered before it: by this thread, or
+// by threads that a barrier joined to it. Pairs with await_flag and await_done.
 AFDEP_DEVICE void store_release(uint32_t* flag, uint32_t value) {
   afdep_emu_store_release(flag, value);
 }
@@ -72,11 +74,13 @@ AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
 // True for the one caller, over all threads and the host, that takes `state` from 0 to 1.
 AFDEP_DEVICE bool claim(uint32_t* state) { return afdep_emu_claim(state) != 0; }
 
-// Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to read.
+// Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to
+// read.
 constexpr uint32_t kPollsPerLook = 1;
 
-// Marks a poll that found `seen` at `at` instead of what the wait is for. The thread sleeps until the word may have changed,
-// another thread of its rank stores an abort word, or virtual time reaches the end of the wait.
+// Marks a poll that found `seen` at `at` instead of what the wait is for. The thread sleeps until
+// the word may have changed, another thread of its rank stores an abort word, or virtual time
+// reaches the end of the wait.
 AFDEP_DEVICE void poll_missed(const void* at, const Awaited& awaited, uint32_t seen,
                               uint32_t expected) {
   afdep_emu_poll_missed(at, awaited.phase, awaited.peer, awaited.item, seen, expected);

@@ -1,10 +1,11 @@
-// Threads, warps, blocks and the order of kernels on a stream, on the CPU: the names and signatures of
-// device/cuda/afdep/thread.cuh, each one call into the emulator (runtime/emulator/hooks.cpp).
+// Threads, warps, blocks and the order of kernels on a stream, on the CPU: the names and signatures
+// of device/cuda/afdep/thread.cuh, each one call into the emulator (runtime/emulator/hooks.cpp).
 #pragma once
 
 #include "afdep/types.h"
 
-// What the emitted text uses as keywords. The emulator appends an entry point that copies the argument struct.
+// What the emitted text uses as keywords. The emulator appends an entry point that copies the
+// argument struct.
 #define __global__
 #define __grid_constant__
 // Names the bounds, so that their constants count as used.
@@ -63,8 +64,9 @@ AFDEP_DEVICE int count_bits(uint64_t bits) { return __builtin_popcountl(bits); }
 AFDEP_DEVICE int lowest_bit(uint32_t bits) { return __builtin_ffs(static_cast<int>(bits)) - 1; }
 AFDEP_DEVICE int lowest_bit(uint64_t bits) { return __builtin_ffsl(static_cast<long>(bits)) - 1; }
 
-// Returns when the kernel before this one on the stream has completed and its writes are visible. Every thread calls it
-// first: under programmatic dependent launch this kernel is resident before that one ends.
+// Returns when the kernel before this one on the stream has completed and its writes are visible.
+// Every thread calls it first: under programmatic dependent launch this kernel is resident before
+// that one ends.
 AFDEP_DEVICE void await_previous_kernel() { afdep_emu_await_previous_kernel(); }
 
 // The kernel after this one may become resident (it still waits as above).
@@ -80,7 +82,8 @@ AFDEP_DEVICE T& shared_memory() {
   }
 }
 
-// Adds to a counter in shared memory. Counts commute, so the result does not depend on the order of threads.
+// Adds to a counter in shared memory. Counts commute, so the result does not depend on the order of
+// threads.
 AFDEP_DEVICE void add_shared(uint32_t& counter, uint32_t amount) {
   afdep_emu_add_shared(&counter, amount);
 }
