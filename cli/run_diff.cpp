@@ -58,7 +58,8 @@ int run_diff(const DiffArguments& arguments) {
     const bool in_old = old_sources->texts.contains(file);
     const bool in_new = new_sources->texts.contains(file);
     print_out(unified_diff(text_of(*old_sources, file), text_of(*new_sources, file),
-                           in_old ? "a/" + file : "/dev/null", in_new ? "b/" + file : "/dev/null"));
+                           in_old ? "a/" + file : "/dev/null", in_new ? "b/" + file : "/dev/null",
+                           Spaces::kIgnoreRuns));
   }
   return kExitOk;
 }

@@ -23,6 +23,19 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
+// What is compared of a line: the line, or all of it but repeated spaces behind its indentation.
+std::vector<std::string> keys_of(const std::vector<std::string_view>& lines, Spaces spaces) {
+  std::vector<std::string> keys(lines.begin(), lines.end());
+  if (spaces == Spaces::kExact) return keys;
+  for (std::string& key : keys) {
+    const auto text = std::ranges::find_if(key, [](char c) { return c != ' '; });
+    const auto last =
+        std::unique(text, key.end(), [](char a, char b) { return a == ' ' && b == ' '; });
+    key.erase(last, key.end());
+  }
+  return keys;
+}
+
 // One line of the edit script: ' ' in both, '-' only in the old text, '+' only in the new.
 struct Edit {
   char kind;
@@ -32,7 +45,9 @@ struct Edit {
 // Myers' greedy algorithm. `furthest[k]` is how far along the old text a path on diagonal
 // k = x - y gets with d edits; the copy kept for each d leads back from the end.
 std::vector<Edit> edit_script(const std::vector<std::string_view>& old_lines,
-                              const std::vector<std::string_view>& new_lines) {
+                              const std::vector<std::string_view>& new_lines, Spaces spaces) {
+  const std::vector<std::string> old_keys = keys_of(old_lines, spaces);
+  const std::vector<std::string> new_keys = keys_of(new_lines, spaces);
   const auto n = static_cast<std::ptrdiff_t>(old_lines.size());
   const auto m = static_cast<std::ptrdiff_t>(new_lines.size());
   const std::ptrdiff_t most = n + m;
@@ -51,7 +66,7 @@ std::vector<Edit> edit_script(const std::vector<std::string_view>& old_lines,
     for (std::ptrdiff_t k = -d; k <= d && found == 0; k += 2) {
       std::ptrdiff_t x = goes_down(furthest, k, d) ? at(furthest, k + 1) : at(furthest, k - 1) + 1;
       while (x < n && x - k < m &&
-             old_lines[static_cast<std::size_t>(x)] == new_lines[static_cast<std::size_t>(x - k)]) {
+             old_keys[static_cast<std::size_t>(x)] == new_keys[static_cast<std::size_t>(x - k)]) {
         ++x;
       }
       furthest[static_cast<std::size_t>(k + most + 1)] = x;
@@ -92,9 +107,11 @@ std::string range(std::size_t first, std::size_t count) {
 }  // namespace
 
 std::string unified_diff(std::string_view old_text, std::string_view new_text,
-                         std::string_view old_name, std::string_view new_name) {
+                         std::string_view old_name, std::string_view new_name, Spaces spaces) {
   if (old_text == new_text) return {};
-  const std::vector<Edit> script = edit_script(split_lines(old_text), split_lines(new_text));
+  const std::vector<Edit> script =
+      edit_script(split_lines(old_text), split_lines(new_text), spaces);
+  if (std::ranges::all_of(script, [](const Edit& edit) { return edit.kind == ' '; })) return {};
   std::string text = fmt::format("--- {}\n+++ {}\n", old_name, new_name);
 
   std::size_t old_line = 0;  // lines of each text before script[i]

@@ -305,9 +305,32 @@ class Run {
 
 int default_seeds(int ranks) { return ranks <= 8 ? 3 : ranks <= 32 ? 2 : 1; }
 
+Result<VerifyReport> verify_bundle(const Subject& subject, const bundle::Bundle& bundle,
+                                   const VerifyOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const bundle::Manifest& manifest = bundle.manifest();
+  VerifyReport report;
+  report.name = manifest.name;
+  report.attention_ranks = manifest.attention_ranks;
+  report.ffn_ranks = manifest.ffn_ranks;
+  report.hidden = manifest.hidden;
+  report.experts = manifest.experts;
+  report.top_k = manifest.top_k;
+  report.buckets = subject.buckets;
+  const int seeds = options.seeds == 0 ? default_seeds(manifest.ranks()) : options.seeds;
+  for (int i = 0; i < seeds && report.failures.empty(); ++i) {
+    const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(i);
+    Run run(options, subject, bundle, seed, report);
+    AFDEP_RETURN_IF_FAILED(run.run());
+    ++report.seeds;
+    if (options.on_progress) options.on_progress(report.seeds, seeds);
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
 Result<VerifyReport> verify(std::string_view text, const std::string& file,
                             const VerifyOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
   const Result<Subject> subject = options.true_size ? at_true_size(text, file, options.bucket)
                                                     : reduce(text, file, options.bucket);
   if (!subject.ok()) return subject.failure();
@@ -315,26 +338,7 @@ Result<VerifyReport> verify(std::string_view text, const std::string& file,
   emit_only.emit_only = true;
   const Result<Generated> generated = generate(subject->spec, emit_only);
   if (!generated.ok()) return generated.failure();
-
-  const plan::ExchangePlan& plan = generated->plan;
-  VerifyReport report;
-  report.name = plan.name;
-  report.attention_ranks = plan.attention_ranks;
-  report.ffn_ranks = plan.ffn_ranks;
-  report.hidden = plan.hidden;
-  report.experts = plan.experts;
-  report.top_k = plan.top_k;
-  report.buckets = subject->buckets;
-  const int seeds = options.seeds == 0 ? default_seeds(plan.ranks()) : options.seeds;
-  for (int i = 0; i < seeds && report.failures.empty(); ++i) {
-    const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(i);
-    Run run(options, *subject, generated->bundle, seed, report);
-    AFDEP_RETURN_IF_FAILED(run.run());
-    ++report.seeds;
-    if (options.on_progress) options.on_progress(report.seeds, seeds);
-  }
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  return verify_bundle(*subject, generated->bundle, options);
 }
 
 }  // namespace afdep::verify

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "generator/verify/reduce.h"
+#include "runtime/bundle/bundle.h"
 #include "runtime/support/result.h"
 
 namespace afdep::verify {
@@ -43,6 +44,11 @@ struct VerifyReport {
 
 // Fewer for more ranks, so that a spec takes a few seconds.
 int default_seeds(int ranks);
+
+// Runs a bundle that was emitted for the subject, by this program or, in tests of the verifier,
+// with a mistake in it.
+Result<VerifyReport> verify_bundle(const Subject& subject, const bundle::Bundle& bundle,
+                                   const VerifyOptions& options);
 
 // A failure is a mistake in the spec or a broken toolchain; what verification finds is in the
 // report. `file` names the spec in messages.

@@ -53,9 +53,8 @@ Generated emit(const std::string& name, emit::Coverage* coverage) {
 using Files = std::map<std::string, std::string>;
 
 Files emitted_files(const std::string& name) {
-  Files files;
-  for (const auto& [path, text] : emit(name, nullptr).bundle.files()) files[path] = text;
-  return files;
+  const Generated generated = emit(name, nullptr);
+  return {generated.bundle.files().begin(), generated.bundle.files().end()};
 }
 
 Files committed_files(const std::string& name) {

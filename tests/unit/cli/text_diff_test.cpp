@@ -37,6 +37,17 @@ TEST(TextDiff, MissingNewlineIsADifference) {
             "--- x\n+++ y\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n");
 }
 
+TEST(TextDiff, RunsOfSpacesMayNotCount) {
+  const auto diff = [](std::string_view a, std::string_view b) {
+    return unified_diff(a, b, "x", "y", Spaces::kIgnoreRuns);
+  };
+  EXPECT_EQ(diff("a;  // why\n", "a;      // why\n"), "");
+  EXPECT_EQ(diff("a;  // why\nb\n", "a;    // why\nc\n"),
+            "--- x\n+++ y\n@@ -1,2 +1,2 @@\n a;  // why\n-b\n+c\n");
+  EXPECT_EQ(diff("  a\n", "    a\n"), "--- x\n+++ y\n@@ -1 +1 @@\n-  a\n+    a\n");
+  EXPECT_EQ(diff("a b\n", "ab\n"), "--- x\n+++ y\n@@ -1 +1 @@\n-a b\n+ab\n");
+}
+
 // Applying a diff of two random texts to the first gives the second.
 TEST(TextDiff, AppliesToRandomTexts) {
   std::mt19937 random(1);
