@@ -38,10 +38,10 @@ struct BufferOptions {
   // every worker_receive is then given `into`.
   bool receive_storage = true;
   // Replaces the bundle's bound of each wait on the device.
-  std::optional<std::chrono::milliseconds> device_timeout;
+  std::optional<std::chrono::milliseconds> device_timeout = std::nullopt;
   // The generation before the first one. Any but the default is for tests of the wrap; equal on
   // every rank.
-  std::optional<std::uint32_t> generation_before_first;
+  std::optional<std::uint32_t> generation_before_first = std::nullopt;
 };
 
 // Events are optional (Event{} is none): the operation waits for `after` first and records `done`
@@ -59,7 +59,7 @@ struct ReceiveOptions {
   // Waits for the kernel and cuts the rows to their exact number. Needs receive.host_counts in the
   // spec; never in a capture.
   bool read_host_counts = false;
-  std::optional<ReceiveStorage> into;  // instead of the buffer's own storage
+  std::optional<ReceiveStorage> into = std::nullopt;  // instead of the buffer's own storage
   Event after{};
   Event done{};
 };
@@ -71,7 +71,7 @@ struct ReplyOptions {
 };
 
 struct CollectOptions {
-  std::optional<Tensor> out;  // BF16 [T, H]; exactly one of `out` and `view`
+  std::optional<Tensor> out = std::nullopt;  // BF16 [T, H]; exactly one of `out` and `view`
   bool view = false;          // return the rows where they are; only in layouts that have a view
   Stream stream{};
   Event after{};
