@@ -62,7 +62,7 @@ Tensor vector(const void* data, DType type, std::int64_t elements) {
 }
 
 std::string to_string(const Tensor& tensor) {
-  const std::string text =
+  std::string text =
       tensor.rank == 1
           ? fmt::format("{} [{}]", to_string(tensor.dtype), tensor.shape[0])
           : fmt::format("{} [{}, {}]", to_string(tensor.dtype), tensor.shape[0], tensor.shape[1]);

@@ -44,7 +44,7 @@ int number_before(std::string_view line, std::string_view unit) {
 }  // namespace
 
 const std::vector<Header>& cuda_headers() {
-  static const std::vector<Header> headers = [] {
+  static const std::vector<Header> kHeaders = [] {
     std::vector<Header> all;
     for (const templates::File& file : templates::files()) {
       for (const std::string_view root : {"device/common/", "device/cuda/"}) {
@@ -55,7 +55,7 @@ const std::vector<Header>& cuda_headers() {
     std::ranges::sort(all, {}, &Header::name);
     return all;
   }();
-  return headers;
+  return kHeaders;
 }
 
 std::vector<std::string> nvrtc_options(std::string_view arch) {

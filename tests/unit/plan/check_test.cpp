@@ -12,7 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::sample_plan;
-using testing::SampleSize;
 
 // The messages without their common beginning `plan rule `.
 std::vector<std::string> broken(const ExchangePlan& plan) {
