@@ -79,7 +79,8 @@ extern "C" __global__ void __launch_bounds__(96, 1) barrier(const __grid_constan
   for (int round = 0; round < 3; ++round) {
     afdep::add_shared(shared.sum[round], static_cast<uint32_t>(thread));
     afdep::sync_block();
-    afdep::store_word(args.out + (afdep::block_index() * 96 + thread) * 3 + round, shared.sum[round]);
+    uint32_t* const mine = args.out + (afdep::block_index() * 96 + thread) * 3;
+    afdep::store_word(mine + round, shared.sum[round]);
   }
 }
 )";
