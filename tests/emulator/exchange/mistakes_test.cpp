@@ -78,9 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Mistake{"done_words_never_move", "ffn_reply",
                 "cfg::kDoneOffset + args.common.index * 4, generation)",
-                "cfg::kDoneOffset + args.common.index * 4, 7)", "dispatch"},
+                "cfg::kDoneOffset + args.common.index * 4, 7)", "deadlock"},
         Mistake{"collect_looks_into_one_half", "attention_collect", "half_of(generation)", "0",
-                "collect"},
+                "deadlock"},
         Mistake{"weight_of_another_choice", "ffn_receive",
                 "ranks.weight[own * cfg::kTopK + lane_index()]", "ranks.weight[own * cfg::kTopK]",
                 "weight of row"},

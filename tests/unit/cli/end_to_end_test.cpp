@@ -224,8 +224,8 @@ TEST_F(EndToEnd, ForeignOutputFolderIsLeftAlone) {
 }
 
 TEST_F(EndToEnd, OutputThatCannotBeWritten) {
-  EXPECT_EQ(gen({kTiny, "-o", "no/such/parent", "--emit-only"}).code, 3);
   EXPECT_EQ(gen({kTiny, "-o", file("plain", "x"), "--emit-only"}).code, 3);
+  EXPECT_EQ(gen({kTiny, "-o", "plain/b", "--emit-only"}).code, 3);
   EXPECT_EQ(read(path("plain")), "x");
   if (geteuid() != 0) {
     fs::create_directory(path("locked"));

@@ -1,0 +1,99 @@
+// afdep: two-workers-2a2f | attention | dispatch | bucket 128 | flag_in_data
+// Sends every worker the top-k table, and each token's row to the workers that hold one of its
+// experts. One hop; no fence, no acknowledgement: each 16-byte packet carries its generation.
+#include "afdep/abi.h"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+#include "afdep/table.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBucket = 128;                  // tokens of one source at most
+constexpr int kTopK = 8;                      // choices of a token
+constexpr int kExperts = 128;                 // ids are -1 or less than this
+constexpr int kExpertsPerWorker = 64;         // 128 experts over 2 workers
+constexpr int kWorkers = 2;                   // FFN ranks
+constexpr int kThreads = 384;                 // 12 warps
+constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
+constexpr int kGroupThreads = 96;             // 3 warps take a row
+constexpr int kGroups = 4;                    // rows in flight in a CTA
+constexpr int kGridGroups = 96;               // 24 CTAs
+constexpr int kWarps = 12;                    // a CTA
+constexpr int kGridWarps = 288;               // 24 CTAs
+constexpr int64_t kRowBytes = 4096;           // 2048 x bf16
+constexpr int kRowWords = 1024;               // two BF16 elements a word
+constexpr int kRunWords = 4;                  // a lane's part of a row is 3 vectors of 4 words: four packets
+constexpr int kRowShares = 86;                // parts of 48 bytes
+constexpr int kEntryPackets = 4;              // of a token's table entry: two choices each
+constexpr int64_t kEntryBytes = 64;           // 16 a packet
+constexpr int64_t kTableOffset = 0;           // region table of every worker's window
+constexpr int64_t kTableHalfBytes = 65536;    // by generation parity
+constexpr int64_t kTableSourceBytes = 32768;  // 512 items of 64 bytes
+constexpr int64_t kRowsOffset = 131072;       // region row_packets of every worker's window
+constexpr int64_t kRowsHalfBytes = 1409024;   // by generation parity
+constexpr int64_t kRowsSourceBytes = 704512;  // 128 items of 5504 bytes
+constexpr int64_t kInboxRowBytes = 5504;      // 344 packets at most
+constexpr int64_t kDoneOffset = 0;            // region done of this rank's window
+constexpr int64_t kDestinationsOffset = 0;    // region destinations of the workspace
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+    afdep_two_workers_2a2f_dispatch_b128(const __grid_constant__ DispatchArgs args) {
+  await_previous_kernel();  // the collect of the exchange before this one
+  release_next_kernel();    // the collect may become resident and wait
+  const uint32_t generation = opened_generation(args.common);
+  const int tokens = static_cast<int>(args.tokens);
+  const uint8_t* const x = static_cast<const uint8_t*>(args.x);
+
+  // This source's place in every worker's inbox.
+  const uint32_t half = half_of(generation);
+  const int64_t table =
+      cfg::kTableOffset + half * cfg::kTableHalfBytes + args.common.index * cfg::kTableSourceBytes;
+  const int64_t rows =
+      cfg::kRowsOffset + half * cfg::kRowsHalfBytes + args.common.index * cfg::kRowsSourceBytes;
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread = thread_index() % cfg::kGroupThreads;
+
+  // Worker w may still read this half for generation - 2: its done word says when it has ended.
+  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation);
+
+  // The table goes first: a worker can place no row before it has ranked every id. An unused token
+  // says "no experts".
+  for (int token = block_index() * cfg::kWarps + warp_index(); token < cfg::kBucket;
+       token += cfg::kGridWarps) {
+    const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
+    const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kReport>(
+        args.common, args.ids, token, tokens, generation);
+    const Destinations to = destinations<cfg::kExpertsPerWorker>(expert);
+    const Packet entry = table_packet(expert, weight, generation);  // awaited by receive
+    if (lane_index() < cfg::kEntryPackets) {
+      const int64_t place = table + token * cfg::kEntryBytes + lane_index() * kPacketBytes;
+      store_packet(args.common.peer[0] + place, entry);
+      store_packet(args.common.peer[1] + place, entry);
+    }
+    if (lane_index() == 0) {
+      store_destinations(args.common.workspace + cfg::kDestinationsOffset, token, to);
+    }
+  }
+
+  #pragma unroll 1
+  for (int token = block_index() * cfg::kGroups + group; token < tokens;
+       token += cfg::kGridGroups) {
+    const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kOff>(
+        args.common, args.ids, token, tokens, generation);
+    const Destinations to = destinations<cfg::kExpertsPerWorker>(expert);
+    const int64_t place = rows + token * cfg::kInboxRowBytes;  // awaited by receive
+    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kGroupThreads) {
+      const auto part = load_input_share<cfg::kRowWords, cfg::kRunWords>(
+          x + static_cast<int64_t>(token) * cfg::kRowBytes, share);
+      if (to.includes(0)) {
+        store_packets<cfg::kRowWords>(args.common.peer[0] + place, share, part, generation);
+      }
+      if (to.includes(1)) {
+        store_packets<cfg::kRowWords>(args.common.peer[1] + place, share, part, generation);
+      }
+    }
+  }
+  mark_started(args.common, generation);
+}
