@@ -84,7 +84,7 @@ void Scheduler::start_kernel(QueuedOperation& queued, StreamQueue& stream, Kerne
   run.order.resize(static_cast<std::size_t>(run.launch->grid));
   std::iota(run.order.begin(), run.order.end(), 0);
   for (std::size_t i = run.order.size(); i > 1; --i) {
-    std::swap(run.order[i - 1], run.order[random_.below(static_cast<std::uint32_t>(i))]);
+    std::swap(run.order[i - 1], run.order[choices_.pick(static_cast<std::uint32_t>(i))]);
   }
   model_->kernel_started(run.launch->rank, run.number);
   starting_.push_back(&run);

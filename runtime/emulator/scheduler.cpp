@@ -32,7 +32,11 @@ thread_local Thread* t_current = nullptr;
 [[gnu::noinline]] Thread* current_thread() { return t_current; }
 
 Scheduler::Scheduler(DeviceMemory& memory, const ScheduleOptions& options)
-    : memory_(memory), options_(options), model_(make_sequential_memory()), random_(options.seed) {
+    : memory_(memory),
+      options_(options),
+      model_(make_sequential_memory()),
+      choices_(options.seed),
+      strategy_(make_strategy(options.explore, choices_, options.depth)) {
   now_ns_ = kFirstNanosecond;
   restart(options.seed);
 }
@@ -40,18 +44,17 @@ Scheduler::Scheduler(DeviceMemory& memory, const ScheduleOptions& options)
 Scheduler::~Scheduler() { drop_everything(); }
 
 void Scheduler::restart(std::uint64_t seed) {
-  random_ = Random(seed);
+  choices_.restart(seed, nullptr);
+  strategy_->restart();
   counts_ = {};
-  // Long runs find what only a delay shows, fine interleavings what only a race shows: a seed takes
-  // one of each.
-  constexpr std::array<std::uint32_t, 6> kSlices{1, 2, 4, 16, 64, 1024};
-  constexpr std::array<std::uint32_t, 4> kStays{1, 2, 8, 64};
-  constexpr std::array<std::uint32_t, 4> kStarts{2, 16, 256, 4096};
-  mean_slice_ = kSlices[random_.below(kSlices.size())];
-  stay_odds_ = kStays[random_.below(kStays.size())];
-  start_odds_ = kStarts[random_.below(kStarts.size())];
   last_ = nullptr;
   options_.seed = seed;
+}
+
+ScheduleCounts Scheduler::counts() const {
+  ScheduleCounts counts = counts_;
+  counts.trace = choices_.trace();
+  return counts;
 }
 
 // ---- the loop -----------------------------------------------------------------------------------
@@ -89,7 +92,7 @@ void Scheduler::loop(StreamQueue* target) {
       advance_streams();
       if (is_done(target)) return;
     }
-    if (!starting_.empty() && (runnable_.empty() || random_.one_in(start_odds_)) && start_block()) {
+    if (!starting_.empty() && (runnable_.empty() || strategy_->starts_block()) && start_block()) {
       continue;
     }
     if (!runnable_.empty()) {
@@ -101,15 +104,9 @@ void Scheduler::loop(StreamQueue* target) {
 }
 
 Thread& Scheduler::pick() {
-  Warp* warp = last_;
-  if (warp == nullptr || warp->runnable == 0 || random_.one_in(stay_odds_)) {
-    warp = runnable_[random_.below(static_cast<std::uint32_t>(runnable_.size()))];
-    last_ = warp;
-  }
-  // The first runnable lane from a random one on.
-  const int from = static_cast<int>(random_.below(kLanes));
-  const int lane = (std::countr_zero(std::rotr(warp->runnable, from)) + from) % kLanes;
-  return warp->threads[static_cast<std::size_t>(lane)];
+  Warp* const last = last_ != nullptr && last_->runnable != 0 ? last_ : nullptr;
+  last_ = &strategy_->next_warp(runnable_, last);
+  return strategy_->next_lane(*last_);
 }
 
 void Scheduler::switch_to(Thread& thread) {
@@ -124,14 +121,11 @@ void Scheduler::switch_to(Thread& thread) {
                                                            StackPool::kBytes, &enter_fiber);
   }
   ++counts_.switches;
-  const std::uint64_t key = thread.id.launch << 32 ^
-                            static_cast<std::uint64_t>(thread.id.block) << 12 ^
-                            static_cast<std::uint64_t>(thread.id.thread);
-  counts_.trace = (std::rotl(counts_.trace, 5) ^ key) * 0x9e3779b97f4a7c15u;
-  draw_slice();
+  given_ = slice_ = strategy_->slice(*thread.warp);
   t_current = &thread;
   thread.context = jump_to_fiber(thread);
   t_current = nullptr;
+  strategy_->ran(given_ - slice_);
   if (thread.state == ThreadState::kEnded) end_thread(thread);
 }
 
@@ -154,10 +148,6 @@ void Scheduler::stop(Thread& self, const Fault& fault) {
   for (;;) switch_out(self);  // for good: the loop ends
 }
 
-void Scheduler::draw_slice() {
-  slice_ = mean_slice_ == 1 ? 1 : 1 + random_.below(2 * mean_slice_ - 1);
-}
-
 void Scheduler::preempt(Thread& self) {
   if (--slice_ == 0) switch_out(self);
 }
@@ -170,6 +160,10 @@ void Scheduler::make_runnable(Thread& thread) {
   if (warp.runnable == 0) {
     warp.runnable_slot = static_cast<std::int32_t>(runnable_.size());
     runnable_.push_back(&warp);
+    if (slice_ > 1 && t_current != nullptr && strategy_->overtakes(warp, t_current->warp)) {
+      given_ -= slice_ - 1;
+      slice_ = 1;
+    }
   }
   warp.runnable |= 1u << thread.lane;
 }
@@ -194,7 +188,7 @@ bool Scheduler::start_block() {
   const int limit = runnable_.empty() ? options_.resident_blocks
                                       : std::min(options_.resident_blocks, kEagerBlocks);
   const auto count = static_cast<std::uint32_t>(starting_.size());
-  const std::uint32_t from = random_.below(count);
+  const std::uint32_t from = choices_.pick(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t slot = (from + i) % count;
     KernelRun& run = *starting_[slot];

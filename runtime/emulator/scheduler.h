@@ -10,17 +10,21 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/emulator/choices.h"
 #include "runtime/emulator/device_memory.h"
 #include "runtime/emulator/execution.h"
 #include "runtime/emulator/ledger.h"
 #include "runtime/emulator/memory_model.h"
-#include "runtime/emulator/random.h"
+#include "runtime/emulator/strategy.h"
 #include "runtime/support/result.h"
 
 namespace afdep::emulator {
 
 struct ScheduleOptions {
   std::uint64_t seed = 1;
+  Explore explore = Explore::kRandom;
+  // kPct: how many ordering constraints a mistake may need to show, at most.
+  int depth = 3;
   // True: nothing can run but some thread waits for memory is an error. False: virtual time passes,
   // so that waits expire.
   bool stop_on_stall = false;
@@ -36,7 +40,7 @@ struct ScheduleOptions {
 struct ScheduleCounts {
   std::uint64_t switches = 0;  // to a thread
   std::uint64_t accesses = 0;  // to global memory
-  std::uint64_t trace = 0;     // hash of the order of switches: equal traces are equal schedules
+  std::uint64_t trace = 0;     // hash of all choices: equal traces are equal schedules
 };
 
 class Scheduler {
@@ -58,7 +62,9 @@ class Scheduler {
   void set_stop_on_stall(bool stop) { options_.stop_on_stall = stop; }
 
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
-  [[nodiscard]] const ScheduleCounts& counts() const { return counts_; }
+  [[nodiscard]] ScheduleCounts counts() const;
+  // What the memory model draws from: it belongs to the schedule.
+  Choices& choices() { return choices_; }
   Ledger& ledger() { return ledger_; }
   [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
   [[nodiscard]] const std::vector<std::unique_ptr<StreamQueue>>& streams() const {
@@ -100,7 +106,6 @@ class Scheduler {
   void switch_to(Thread& thread);
   void switch_out(Thread& self);
   void preempt(Thread& self);
-  void draw_slice();
   Thread& pick();
 
   // Streams and kernels.
@@ -131,7 +136,8 @@ class Scheduler {
   DeviceMemory& memory_;
   ScheduleOptions options_;
   std::unique_ptr<MemoryModel> model_;
-  Random random_;
+  Choices choices_;
+  std::unique_ptr<Strategy> strategy_;
   StackPool stacks_;
   std::vector<std::unique_ptr<StreamQueue>> streams_;
   std::vector<KernelRun*> starting_;           // kernels with blocks left to start
@@ -149,11 +155,8 @@ class Scheduler {
   std::uint64_t fruitless_ = 0;
   bool streams_dirty_ = false;  // something ended or was released: some stream may go on
 
-  // How this seed interleaves threads.
-  std::uint32_t mean_slice_ = 1;  // accesses between two switches
-  std::uint32_t stay_odds_ = 1;   // once in so many switches the next lane is of another warp
-  std::uint32_t start_odds_ = 1;  // once in so many switches a block starts though others can run
-  std::uint32_t slice_ = 1;       // accesses left to the running thread
+  std::uint32_t slice_ = 1;  // points of interruption left to the running thread
+  std::uint32_t given_ = 1;  // how many it had at first
 
   FiberContext main_ = nullptr;
   Fault fault_;
