@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "generator/generate.h"
-#include "generator/spec/spec.h"
+#include "generator/spec/reader.h"
 #include "runtime/emulator/emulator_backend.h"
 #include "tests/gpu/exchange_bodies.h"
 

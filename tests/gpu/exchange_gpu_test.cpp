@@ -1,0 +1,90 @@
+// The bodies of exchange_bodies.h on a GPU, for every bundle in $AFDEP_BUNDLES or in ../bundles of
+// the program's folder.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/bundle/bundle.h"
+#include "runtime/cuda/cuda_backend.h"
+#include "tests/gpu/exchange_bodies.h"
+
+namespace afdep::exchange_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path bundle_folder() {
+  if (const char* folder = std::getenv("AFDEP_BUNDLES"); folder != nullptr) return folder;
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / "bundles";
+}
+
+std::vector<std::string> bundle_names() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(bundle_folder(), error), end; !error && it != end;
+       it.increment(error)) {
+    if (fs::exists(it->path() / bundle::kManifestPath)) names.push_back(it->path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// One for the process: creating a context takes a second.
+const Result<std::unique_ptr<Backend>>& gpu() {
+  static const Result<std::unique_ptr<Backend>> kGpu = make_cuda_backend();
+  return kGpu;
+}
+
+class ExchangeOnGpu : public ::testing::TestWithParam<std::tuple<std::string, Body>> {};
+
+TEST_P(ExchangeOnGpu, IsRight) {
+  if (!gpu().ok()) GTEST_SKIP() << to_string(gpu().diagnostics());
+  const auto& [name, body] = GetParam();
+  const Result<bundle::Bundle> bundle = bundle::read_bundle(bundle_folder() / name);
+  ASSERT_TRUE(bundle.ok()) << to_string(bundle.diagnostics());
+  Scale scale;
+  // A memory checker makes everything a hundred times slower.
+  if (const char* replays = std::getenv("AFDEP_TEST_REPLAYS"); replays != nullptr) {
+    scale.replays = std::max(1, std::atoi(replays));
+    scale.eager_rounds = std::min(scale.eager_rounds, scale.replays);
+  }
+  body.run(**gpu(), *bundle, scale);
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ExchangeOnGpu);
+INSTANTIATE_TEST_SUITE_P(Bundles, ExchangeOnGpu,
+                         ::testing::Combine(::testing::ValuesIn(bundle_names()),
+                                            ::testing::ValuesIn(kBodies)),
+                         [](const auto& each) {
+                           std::string name = std::get<0>(each.param);
+                           std::ranges::replace_if(
+                               name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+                           return name + "_" + std::get<1>(each.param).name;
+                         });
+
+// So that a folder without bundles does not pass for a tested one.
+TEST(Bundles, CoverTheLayouts) {
+  if (!gpu().ok()) GTEST_SKIP() << to_string(gpu().diagnostics());
+  std::set<std::string> layouts;
+  for (const std::string& name : bundle_names()) {
+    const Result<bundle::Bundle> bundle = bundle::read_bundle(bundle_folder() / name);
+    ASSERT_TRUE(bundle.ok()) << to_string(bundle.diagnostics());
+    const bundle::Manifest& m = bundle->manifest();
+    layouts.insert(std::to_string(m.attention_ranks) + "A" + std::to_string(m.ffn_ranks) + "F");
+  }
+  EXPECT_THAT(layouts, ::testing::IsSupersetOf(
+                           {"1A1F", "2A2F", "3A1F", "1A3F", "5A2F", "4A4F", "6A2F", "7A1F"}))
+      << "in " << bundle_folder();
+}
+
+}  // namespace
+}  // namespace afdep::exchange_test
