@@ -181,13 +181,14 @@ Result<Cell> measure(World& world, int tokens, const plan::MachineRates& rates,
     AFDEP_RETURN_IF_FAILED(check_data(world, **slot, exchange));
   }
   const ExchangeCase exchange = fresh();
-  Cell cell{
-      .tokens = tokens,
-      .bucket = bucket.tokens,
-      .protocol = std::string(bundle::to_string(bucket.protocol)),
-      .many = {},
-      .one = {},
-      .floor = loopback_floor(world.manifest(), exchange, rates, world.buffer(0).programmatic())};
+  Cell cell{.tokens = tokens,
+            .bucket = bucket.tokens,
+            .protocol = std::string(bundle::to_string(bucket.protocol)),
+            .programmatic = world.buffer(0).programmatic(bucket.tokens),
+            .many = {},
+            .one = {},
+            .floor = loopback_floor(world.manifest(), exchange, rates,
+                                    world.buffer(0).programmatic(bucket.tokens))};
   const Result<Times> many =
       check_and_time(world, **slot, exchange, options.exchanges_per_graph, options.repeats);
   if (!many.ok()) return many.failure();

@@ -32,8 +32,9 @@ struct Cell {
   int tokens = 0;  // of each source
   int bucket = 0;
   std::string protocol;
-  Times many;  // exchanges_per_graph in a graph
-  Times one;   // one in a graph
+  bool programmatic = false;  // kernels may become resident before the one before them ends
+  Times many;                 // exchanges_per_graph in a graph
+  Times one;                  // one in a graph
   plan::Floor floor;
 };
 

@@ -72,7 +72,7 @@ struct ReplyOptions {
 
 struct CollectOptions {
   std::optional<Tensor> out = std::nullopt;  // BF16 [T, H]; exactly one of `out` and `view`
-  bool view = false;          // return the rows where they are; only in layouts that have a view
+  bool view = false;  // return the rows where they are; only in layouts that have a view
   Stream stream{};
   Event after{};
   Event done{};
@@ -147,8 +147,9 @@ class Buffer {
   [[nodiscard]] const bundle::Manifest& manifest() const;
   [[nodiscard]] int rank() const;  // world rank
   [[nodiscard]] bundle::Role role() const;
-  // Kernels are launched so that the next one may become resident early.
-  [[nodiscard]] bool programmatic() const;
+  // Whether the bucket's kernels may become resident before the kernel before them ends; false for
+  // a bucket that the spec does not have.
+  [[nodiscard]] bool programmatic(int bucket) const;
 
  private:
   struct State;

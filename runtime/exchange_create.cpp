@@ -148,14 +148,15 @@ Result<void> Buffer::State::start_generations(std::uint32_t before_first) {
   return {};
 }
 
-Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle, bool use_programmatic) {
-  programmatic = use_programmatic;
+Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle,
+                                         const std::vector<bool>& programmatic) {
   const std::string arch(backend.arch());
   const bool compiles = arch == "emulator";  // from the sources
   for (const bundle::Bucket& described : manifest.buckets) {
     PreparedBucket prepared;
     prepared.tokens = described.tokens;
     prepared.receive_rows = described.receive_rows;
+    prepared.programmatic = programmatic[buckets.size()];
     for (const bundle::Kernel& kernel : described.kernels) {
       if (kernel.role != role) continue;
       const KernelImage image{.symbol = kernel.symbol,
@@ -178,7 +179,7 @@ Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle, bool use_
                           .grid = kernel.grid,
                           .threads = kernel.threads,
                           .shared_bytes = static_cast<std::size_t>(kernel.shared_bytes),
-                          .programmatic = programmatic,
+                          .programmatic = prepared.programmatic,
                           .rank = rank};
       switch (kernel.operation) {
         case bundle::Operation::kDispatch:
@@ -210,7 +211,7 @@ Result<Buffer> Buffer::create(Communicator& communicator, const bundle::Bundle& 
   const bundle::Manifest& manifest = bundle.manifest();
   AFDEP_RETURN_IF_FAILED(check_options(options, communicator, manifest));
   Backend& backend = communicator.backend();
-  bool programmatic = true;
+  std::vector<bool> programmatic(manifest.buckets.size(), true);
   if (const std::optional<SmLimits> limits = backend.sm_limits()) {
     const Result<Residency> residency = check_residency(
         manifest, backend.arch(), *limits, backend.sm_count(), communicator.ranks_on_device());
@@ -267,6 +268,11 @@ Result<void> Buffer::close() {
 const bundle::Manifest& Buffer::manifest() const { return state_->manifest; }
 int Buffer::rank() const { return state_->rank; }
 bundle::Role Buffer::role() const { return state_->role; }
-bool Buffer::programmatic() const { return state_->programmatic; }
+bool Buffer::programmatic(int bucket) const {
+  for (const PreparedBucket& prepared : state_->buckets) {
+    if (prepared.tokens == bucket) return prepared.programmatic;
+  }
+  return false;
+}
 
 }  // namespace afdep

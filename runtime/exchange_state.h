@@ -18,6 +18,7 @@ struct PreparedKernel {
 struct PreparedBucket {
   int tokens = 0;
   std::int64_t receive_rows = 0;
+  bool programmatic = false;
   PreparedKernel first;   // dispatch or receive
   PreparedKernel second;  // collect or reply
   PreparedKernel view;    // collect_view
@@ -35,7 +36,8 @@ struct Buffer::State {
   Result<void> join(const BufferOptions& options);
   Result<void> allocate(const BufferOptions& options);
   Result<void> start_generations(std::uint32_t before_first);
-  Result<void> load_kernels(const bundle::Bundle& bundle, bool programmatic);
+  // programmatic: by bucket, in the manifest's order.
+  Result<void> load_kernels(const bundle::Bundle& bundle, const std::vector<bool>& programmatic);
   void release();
 
   // Checks shared by the operations (exchange.cpp).
@@ -64,7 +66,6 @@ struct Buffer::State {
   std::optional<ReceiveStorage> storage;  // for the largest bucket
   CommonArgs common{};
   std::int64_t timeout_ms = 0;
-  bool programmatic = false;
   std::vector<PreparedBucket> buckets;
 
   bool ready = false;  // every rank has joined

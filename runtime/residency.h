@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "runtime/backend/backend.h"
 #include "runtime/bundle/manifest.h"
@@ -10,9 +11,11 @@
 namespace afdep {
 
 struct Residency {
-  // Two kernels of each rank fit, so the next one may become resident before the one before it
-  // ends.
-  bool programmatic = true;
+  // By bucket, in the manifest's order: the bucket's kernels may become resident before the kernel
+  // before them ends. They then fit beside the largest kernel of every rank, so that they never
+  // keep out one that somebody waits for, and find an SM of their own: two CTAs of spinning warps
+  // on one SM cost more than the launch gap (docs/performance.md, "Programmatic launches").
+  std::vector<bool> programmatic;
 };
 
 // For `ranks_on_device` ranks that share a GPU of `sm_count` SMs. Every rank runs one kernel at a

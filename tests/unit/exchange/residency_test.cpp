@@ -33,8 +33,24 @@ TEST(Residency, LoopbackNeedsTheSumOfAllRanks) {
   // 2 attention ranks x 2 CTAs + 1 FFN rank x 3 = 7 CTAs; an SM holds 10.
   const Result<Residency> fits = check_residency(manifest, "sm_90a", kHopper, 1, 3);
   ASSERT_TRUE(fits.ok());
-  EXPECT_FALSE(fits->programmatic);  // 14 do not fit
-  EXPECT_TRUE(check_residency(manifest, "sm_90a", kHopper, 2, 3)->programmatic);
+  EXPECT_THAT(fits->programmatic, ::testing::Each(false));  // 14 do not fit
+  // 14 fit two SMs, but are more than five CTAs to four SMs.
+  EXPECT_THAT(check_residency(manifest, "sm_90a", kHopper, 2, 3)->programmatic,
+              ::testing::Each(false));
+  EXPECT_THAT(check_residency(manifest, "sm_90a", kHopper, 12, 3)->programmatic,
+              ::testing::Each(true));
+}
+
+TEST(Residency, ASmallBucketMayStartEarlyBesideALargeOne) {
+  bundle::Manifest manifest = bundle::sample_manifest();
+  ASSERT_EQ(manifest.buckets.size(), 2U);
+  for (bundle::Kernel& kernel : manifest.buckets[0].kernels) kernel.grid = 1;
+  for (bundle::Kernel& kernel : manifest.buckets[1].kernels) kernel.grid = 8;
+  // 3 ranks x 8 = 24 CTAs, and 3 more early ones, fit 5 SMs x 10; two kernels of the small bucket
+  // are 6 CTAs on 5 SMs, of the large one 48.
+  const Result<Residency> residency = check_residency(manifest, "sm_90a", kHopper, 5, 3);
+  ASSERT_TRUE(residency.ok());
+  EXPECT_THAT(residency->programmatic, ::testing::ElementsAre(true, false));
 }
 
 TEST(Residency, TooManyCtasAreRefusedWithTheSum) {
@@ -52,7 +68,8 @@ TEST(Residency, TooManyCtasAreRefusedWithTheSum) {
 TEST(Residency, ARankAloneOnItsGpuAlwaysFits) {
   bundle::Manifest manifest = bundle::sample_manifest();
   manifest.buckets[1].kernels[1].grid = 1000;
-  EXPECT_TRUE(check_residency(manifest, "sm_90a", kHopper, 1, 1)->programmatic);
+  EXPECT_THAT(check_residency(manifest, "sm_90a", kHopper, 1, 1)->programmatic,
+              ::testing::Each(true));
 }
 
 TEST_F(BufferTest, CreationRefusesWhatCannotBeResident) {
@@ -71,7 +88,7 @@ TEST_F(BufferTest, LaunchesArePlainWhereTwoKernelsOfARankDoNotFit) {
   create();
   ASSERT_TRUE(dispatch(1, 2).ok());
   EXPECT_FALSE(backend_.launches[0].programmatic);
-  EXPECT_FALSE(source().programmatic());
+  EXPECT_FALSE(source().programmatic(2));
 }
 
 }  // namespace
