@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kMaxWarps = kMaxThreads / kWarp;
-constexpr int kMaxPacketWarps = 14;  // leaves 72 registers a thread: packets in flight need more than rows
+constexpr int kMaxPacketWarps =
+    14;  // leaves 72 registers a thread: packets in flight need more than rows
 
 template <typename T>
 constexpr T ceil_div(T value, T by) {

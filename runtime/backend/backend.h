@@ -1,5 +1,5 @@
-// A place where kernels run: one CUDA device, or the CPU emulator. The exchange code and the tests use nothing else, so the
-// same bodies run on both.
+// A place where kernels run: one CUDA device, or the CPU emulator. The exchange code and the tests
+// use nothing else, so the same bodies run on both.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,14 @@
 
 namespace afdep {
 
-// A stream, graph or event of the backend that made it; 0 is never one. On CUDA a Stream is a CUstream, so a server passes its own.
+// A stream, graph or event of the backend that made it; 0 is never one. On CUDA a Stream is a
+// CUstream, so a server passes its own.
 enum class Stream : std::uintptr_t {};
 enum class Graph : std::uintptr_t {};
 enum class Event : std::uintptr_t {};
 
-// What a kernel is compiled from and to. The emulator compiles `source`; CUDA loads `image`, whose arch is the device's.
+// What a kernel is compiled from and to. The emulator compiles `source`; CUDA loads `image`, whose
+// arch is the device's.
 struct KernelImage {
   std::string symbol;
   std::string source_name;  // e.g. "attention_dispatch_b8.cu"; messages show it
@@ -33,7 +35,8 @@ class LoadedKernel {
  public:
   virtual ~LoadedKernel() = default;
   [[nodiscard]] virtual std::string_view symbol() const = 0;
-  // CTAs of this shape that one SM holds at once, with its registers and shared memory. The emulator says 1.
+  // CTAs of this shape that one SM holds at once, with its registers and shared memory. The
+  // emulator says 1.
   [[nodiscard]] virtual int blocks_per_sm(int threads, std::size_t shared_bytes) const = 0;
 };
 
@@ -44,17 +47,19 @@ struct Launch {
   std::size_t shared_bytes = 0;
   const void* args = nullptr;  // the kernel's one argument struct, copied by launch()
   std::size_t args_bytes = 0;
-  bool programmatic = false;   // may become resident before the kernel before it on the stream ends
-  int rank = 0;                // world rank, for messages and the emulator's schedule
+  bool programmatic = false;  // may become resident before the kernel before it on the stream ends
+  int rank = 0;               // world rank, for messages and the emulator's schedule
 };
 
-// What one SM holds at once. Registers go to warps in blocks of 256, to each quarter of the SM separately.
+// What one SM holds at once. Registers go to warps in blocks of 256, to each quarter of the SM
+// separately.
 struct SmLimits {
   int ctas = 0;
   int threads = 0;
   int registers = 0;
   std::int64_t shared_bytes = 0;
-  std::int64_t reserved_shared_bytes = 0;  // taken from shared_bytes by each CTA beyond what it asks for
+  std::int64_t reserved_shared_bytes =
+      0;  // taken from shared_bytes by each CTA beyond what it asks for
 };
 
 // Memory that kernels use. Device memory of CUDA; ordinary memory for the emulator.
@@ -64,12 +69,13 @@ class Backend {
 
   [[nodiscard]] virtual std::string_view name() const = 0;         // "cuda" or "emulator"
   [[nodiscard]] virtual std::string_view device_name() const = 0;  // e.g. "NVIDIA H200"
-  [[nodiscard]] virtual std::string_view arch() const = 0;         // "sm_90a"; the emulator: "emulator"
-  [[nodiscard]] virtual int sm_count() const = 0;                  // the emulator: 1
+  [[nodiscard]] virtual std::string_view arch() const = 0;  // "sm_90a"; the emulator: "emulator"
+  [[nodiscard]] virtual int sm_count() const = 0;           // the emulator: 1
   // Nothing if any number of CTAs makes progress together, as in the emulator.
   [[nodiscard]] virtual std::optional<SmLimits> sm_limits() const { return std::nullopt; }
 
-  // Zeroed, 256-byte aligned. Fails with kMemory, saying how many bytes were asked for and how many are free.
+  // Zeroed, 256-byte aligned. Fails with kMemory, saying how many bytes were asked for and how many
+  // are free.
   virtual Result<void*> allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) = 0;
   // Zeroed host memory that kernels can write through `device`.
@@ -87,11 +93,13 @@ class Backend {
   virtual Result<void> copy_to_host(void* to, const void* from, std::size_t bytes) = 0;
   virtual Result<void> fill(void* memory, std::uint8_t byte, std::size_t bytes) = 0;
   // Ordered on the stream; capturable.
-  virtual Result<void> copy_on_stream(void* to, const void* from, std::size_t bytes, Stream stream) = 0;
+  virtual Result<void> copy_on_stream(void* to, const void* from, std::size_t bytes,
+                                      Stream stream) = 0;
 
   virtual Result<Stream> create_stream() = 0;
   virtual void destroy_stream(Stream stream) = 0;
-  // Returns when all work on the stream has ended. A kernel that failed to run is reported here by name.
+  // Returns when all work on the stream has ended. A kernel that failed to run is reported here by
+  // name.
   virtual Result<void> synchronize(Stream stream) = 0;
   virtual Result<void> synchronize_all() = 0;
   [[nodiscard]] virtual bool is_capturing(Stream stream) const = 0;
