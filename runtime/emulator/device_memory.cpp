@@ -83,37 +83,59 @@ const Allocation* DeviceMemory::find_slow(std::uintptr_t at, std::size_t size) {
   return &allocation;
 }
 
-void DeviceMemory::restrict_stores(int rank, std::vector<WritableRange> ranges) {
-  std::vector<Range>& mine = writable_[rank];
-  mine.clear();
+std::vector<DeviceMemory::Range> DeviceMemory::sorted(std::vector<WritableRange> ranges) {
+  std::vector<Range> sorted;
   for (WritableRange& range : ranges) {
     const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
     const auto end = reinterpret_cast<std::uintptr_t>(range.end);
-    if (begin < end) mine.push_back({begin, end, std::move(range.name)});
+    if (begin < end) sorted.push_back({begin, end, std::move(range.name), range.done_words});
   }
-  std::ranges::sort(mine, {}, &Range::begin);
+  std::ranges::sort(sorted, {}, &Range::begin);
+  return sorted;
 }
 
-bool DeviceMemory::may_store(int rank, const void* at, std::size_t size) const {
-  const auto restricted = writable_.find(rank);
-  if (restricted == writable_.end()) return true;
+const DeviceMemory::Range* DeviceMemory::covering(const std::vector<Range>& ranges, const void* at,
+                                                  std::size_t size) {
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
-  const std::vector<Range>& ranges = restricted->second;
   auto after = std::ranges::upper_bound(ranges, begin, {}, &Range::begin);
   // Ranges may overlap or nest; any one that covers the store will do.
   while (after != ranges.begin()) {
     --after;
-    if (begin + size <= after->end) return true;
+    if (begin + size <= after->end) return &*after;
   }
-  return false;
+  return nullptr;
+}
+
+void DeviceMemory::restrict_stores(int rank, std::vector<WritableRange> ranges) {
+  writable_[rank] = sorted(std::move(ranges));
+}
+
+bool DeviceMemory::may_store_slow(int rank, const void* at, std::size_t size) const {
+  const auto restricted = writable_.find(rank);
+  return restricted == writable_.end() || covering(restricted->second, at, size) != nullptr;
+}
+
+void DeviceMemory::restrict_foreign_stores(int rank, std::vector<WritableRange> ranges) {
+  foreign_[rank] = sorted(std::move(ranges));
+}
+
+DeviceMemory::Foreign DeviceMemory::foreign_store(int rank, const void* at,
+                                                  std::size_t size) const {
+  const auto restricted = foreign_.find(rank);
+  if (restricted == foreign_.end()) return Foreign::kAllowed;
+  const Range* const range = covering(restricted->second, at, size);
+  if (range == nullptr) return Foreign::kRefused;
+  return range->done_words ? Foreign::kDoneWord : Foreign::kAllowed;
 }
 
 std::string DeviceMemory::describe_address(const void* at) const {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
-  for (const auto& [rank, ranges] : writable_) {
-    for (const Range& range : ranges) {
-      if (address >= range.begin && address < range.end) {
-        return fmt::format("{}+{:#x}", range.name, address - range.begin);
+  for (const RangesByRank* const by_rank : {&writable_, &foreign_}) {
+    for (const auto& [rank, ranges] : *by_rank) {
+      for (const Range& range : ranges) {
+        if (address >= range.begin && address < range.end) {
+          return fmt::format("{}+{:#x}", range.name, address - range.begin);
+        }
       }
     }
   }

@@ -19,6 +19,7 @@ struct WritableRange {
   const void* begin = nullptr;
   const void* end = nullptr;
   std::string name;
+  bool done_words = false;  // for the ledger
 };
 
 struct Allocation {
@@ -61,8 +62,18 @@ class DeviceMemory {
 
   // From now on stores of `rank` outside `ranges` are errors. No ranges: no store is allowed.
   void restrict_stores(int rank, std::vector<WritableRange> ranges);
-  void allow_all_stores() { writable_.clear(); }
-  [[nodiscard]] bool may_store(int rank, const void* at, std::size_t size) const;
+  void allow_all_stores() {
+    writable_.clear();
+    foreign_.clear();
+  }
+  [[nodiscard]] bool may_store(int rank, const void* at, std::size_t size) const {
+    return writable_.empty() || may_store_slow(rank, at, size);
+  }
+
+  // The same for stores into memory that another rank owns, and for those alone.
+  void restrict_foreign_stores(int rank, std::vector<WritableRange> ranges);
+  enum class Foreign : std::uint8_t { kAllowed, kDoneWord, kRefused };
+  [[nodiscard]] Foreign foreign_store(int rank, const void* at, std::size_t size) const;
 
   // "rank 1 row_packets+0x40", "window of rank 1+0x40", "allocation 3+0x40" or, for memory that
   // nobody allocated, the plain address and the nearest allocation.
@@ -76,13 +87,20 @@ class DeviceMemory {
     std::uintptr_t begin;
     std::uintptr_t end;
     std::string name;
+    bool done_words;
   };
+  using RangesByRank = std::map<int, std::vector<Range>>;  // ranges ascending
 
+  static std::vector<Range> sorted(std::vector<WritableRange> ranges);
+  // The range that covers the store, or null.
+  static const Range* covering(const std::vector<Range>& ranges, const void* at, std::size_t size);
+  [[nodiscard]] bool may_store_slow(int rank, const void* at, std::size_t size) const;
   const Allocation* find_slow(std::uintptr_t at, std::size_t size);
 
   std::map<std::uintptr_t, Allocation> allocations_;  // by begin
   std::array<const Allocation*, kCacheSize> cache_{};
-  std::map<int, std::vector<Range>> writable_;  // by rank; ranges ascending
+  RangesByRank writable_;
+  RangesByRank foreign_;
   std::uint64_t numbers_ = 0;
 };
 

@@ -437,6 +437,12 @@ void EmulatorBackend::restrict_stores(int rank, std::vector<emulator::WritableRa
   state_->memory.restrict_stores(rank, std::move(ranges));
 }
 
+void EmulatorBackend::restrict_foreign_stores(int rank,
+                                              std::vector<emulator::WritableRange> ranges) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->memory.restrict_foreign_stores(rank, std::move(ranges));
+}
+
 void EmulatorBackend::allow_all_stores() {
   const std::scoped_lock lock(state_->mutex);
   state_->memory.allow_all_stores();
@@ -449,7 +455,22 @@ emulator::Ledger EmulatorBackend::ledger() const {
 
 void EmulatorBackend::clear_ledger() {
   const std::scoped_lock lock(state_->mutex);
-  state_->scheduler.ledger().clear();
+  state_->scheduler.clear_ledger();
+}
+
+int EmulatorBackend::hops() const {
+  const std::scoped_lock lock(state_->mutex);
+  return static_cast<int>(state_->scheduler.longest_chain());
+}
+
+void EmulatorBackend::inject(const emulator::Injection& injection) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->scheduler.inject(injection);
+}
+
+bool EmulatorBackend::injected() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->scheduler.injected();
 }
 
 }  // namespace afdep

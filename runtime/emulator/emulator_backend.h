@@ -90,10 +90,19 @@ class EmulatorBackend final : public Backend {
   // From now on a store of `rank` outside `ranges` is a failure ("nothing written outside the
   // regions that the plan gives a rank").
   void restrict_stores(int rank, std::vector<emulator::WritableRange> ranges);
+  // The same for stores into memory that describe() gave to another rank, and for those alone.
+  void restrict_foreign_stores(int rank, std::vector<emulator::WritableRange> ranges);
   void allow_all_stores();
 
   [[nodiscard]] emulator::Ledger ledger() const;
+  // Messages on the longest chain since clear_ledger() in which each was sent after the one before
+  // it was seen: serialized one-way hops.
+  [[nodiscard]] int hops() const;
   void clear_ledger();
+
+  // See Injection; in force until it happens, or another takes its place.
+  void inject(const emulator::Injection& injection);
+  [[nodiscard]] bool injected() const;
 
  private:
   class State;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/emulator/exhaustive.h"
 #include "runtime/emulator/fiber.h"
 #include "runtime/emulator/memory_model.h"
 #include "runtime/emulator/stream_queue.h"
@@ -65,6 +66,9 @@ struct Thread {
   Thread* next_poller = nullptr;  // in the list of its bucket
   Thread* previous_poller = nullptr;
 
+  std::uint32_t hops = 0;  // messages on the longest chain that this thread has seen the end of
+  bool at_access = false;  // of an exhaustive exploration: stands before an access
+
   // AddressSanitizer keeps its own idea of the stack.
   void* fake_stack = nullptr;
 };
@@ -75,6 +79,7 @@ struct Warp {
   std::uint32_t existing = 0;  // lanes
   std::uint32_t live = 0;      // that have not ended
   std::uint32_t runnable = 0;
+  std::uint32_t unit = 0;           // of an exhaustive exploration
   std::int32_t runnable_slot = -1;  // in the scheduler's list; -1: no lane is runnable
 
   // The collective that lanes are arriving at.
@@ -105,6 +110,7 @@ struct KernelRun {
   QueuedOperation* queued = nullptr;     // that owns this
   StreamQueue* stream = nullptr;
   std::uint64_t number = 0;       // of the launch on this backend, from 1
+  std::uint64_t on_stream = 0;    // of the launch on its stream, from 1
   std::uint64_t timeout_ns = 0;   // bound of its waits; 0: unknown
   KernelRun* previous = nullptr;  // awaited by await_previous_kernel; null once it has completed
   KernelRun* next = nullptr;      // the kernel whose `previous` this is
@@ -113,6 +119,10 @@ struct KernelRun {
   int ended = 0;                  // blocks
   int released = 0;               // blocks that released the next kernel or ended
   std::vector<std::unique_ptr<Block>> live;
+  std::uint32_t hops = 0;  // of its threads
+  // Of an exhaustive exploration: what comes before the kernel's start, before the start of the
+  // next one, and before its end.
+  Clock start_clock, release_clock, end_clock;
 
   [[nodiscard]] bool complete() const { return ended == launch->grid; }
   [[nodiscard]] bool next_may_start() const { return released == launch->grid; }
@@ -134,8 +144,9 @@ struct Fault {
     kSharedOverrun,   // a write behind the block's shared memory
     kSharedAddress,   // add_shared() outside shared memory
     kLivelock,
-    kStall,     // nothing can run
-    kNoMemory,  // for a stack
+    kStall,      // nothing can run
+    kNoMemory,   // for a stack
+    kRedundant,  // an exhaustive exploration goes on with another schedule
   };
 
   Kind kind = Kind::kNone;

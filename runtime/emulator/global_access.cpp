@@ -42,6 +42,11 @@ std::size_t bucket_of(const void* at) {
   return unit * 0x9e3779b97f4a7c15u >> 52;  // 12 bits
 }
 
+// The same 16 bytes have the same number in every run that allocates the same.
+std::uint64_t cell_of(const Allocation& allocation, const void* at) {
+  return allocation.number << 40 | (reinterpret_cast<std::uintptr_t>(at) - allocation.begin) >> 4;
+}
+
 bool same_unit(const void* a, const void* b) {
   return reinterpret_cast<std::uintptr_t>(a) >> 4 == reinterpret_cast<std::uintptr_t>(b) >> 4;
 }
@@ -55,7 +60,7 @@ std::uint64_t later(std::uint64_t from, std::uint64_t by) {
 void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* value,
                        std::uint32_t bytes) {
   static_assert(kBuckets == 1u << 12);
-  preempt(self);
+  if (exploration_ == nullptr) preempt(self);
   ++counts_.accesses;
   const auto refuse = [&](Fault::Kind why) {
     Fault fault;
@@ -68,10 +73,17 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
   if ((reinterpret_cast<std::uintptr_t>(at) & (bytes - 1)) != 0) refuse(Fault::Kind::kMisaligned);
   const Allocation* const allocation = memory_.find(at, bytes);
   if (allocation == nullptr) refuse(Fault::Kind::kUnowned);
+  if (exploration_ != nullptr) stand_before_access(self, kind, *allocation, at);
+  if (injection_.kind == Injection::Kind::kDies && injection_.rank == self.id.rank &&
+      ++injection_count_ == injection_.after) {
+    dying_ = self.id.rank;
+    switch_out(self);  // for good
+  }
 
   const Access access{self.id, scope_of(kind), const_cast<void*>(at), bytes};
   if (!is_store(kind)) {
     if (++fruitless_ > options_.fruitless_accesses) refuse(Fault::Kind::kLivelock);
+    if (!chains_.empty()) see_message(self, at);
     switch (kind) {
       case AccessKind::kLoadInput:
         return model_->load_input(access, value);
@@ -87,7 +99,15 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
   }
 
   if (!memory_.may_store(self.id.rank, at, bytes)) refuse(Fault::Kind::kOutsideRanges);
-  count_store(self, *allocation, kind, bytes);
+  if (allocation->owner >= 0 && allocation->owner != self.id.rank) {
+    const DeviceMemory::Foreign foreign = memory_.foreign_store(self.id.rank, at, bytes);
+    if (foreign == DeviceMemory::Foreign::kRefused) refuse(Fault::Kind::kOutsideRanges);
+    count_store(self, *allocation, kind, bytes, foreign == DeviceMemory::Foreign::kDoneWord);
+    chains_[reinterpret_cast<std::uintptr_t>(at) >> 4] = self.hops + 1;
+    if (injection_.kind == Injection::Kind::kCorrupts && injection_.rank == self.id.rank) {
+      corrupt(self, kind, value);
+    }
+  }
   progress();
   switch (kind) {
     case AccessKind::kStorePacket:
@@ -117,18 +137,99 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
   }
 }
 
+// Where a lane of an exhaustive exploration stops, and what it does when its warp is chosen.
+void Scheduler::stand_before_access(Thread& self, AccessKind kind, const Allocation& allocation,
+                                    const void* at) {
+  // No kernel writes an input while this one runs, and an abort word is written when a wait
+  // expires: here none does. So it does not matter when they are read.
+  if (kind == AccessKind::kLoadInput || kind == AccessKind::kLoadRelaxed) return;
+  self.at_access = true;
+  switch_out(self);
+  exploration_->accessed(self.warp->unit, cell_of(allocation, at), is_store(kind));
+}
+
+// One decision between warps, or what needs none. False if no thread can run.
+bool Scheduler::explore() {
+  if (!starting_.empty() && start_block()) return true;
+  if (runnable_.empty()) return streams_dirty_;
+  candidates_.clear();
+  for (Warp* const warp : runnable_) {
+    for (std::uint32_t lanes = warp->runnable; lanes != 0; lanes &= lanes - 1) {
+      Thread& thread = warp->threads[static_cast<std::size_t>(std::countr_zero(lanes))];
+      if (thread.at_access) continue;
+      // Up to its next access a thread does nothing that another warp could see.
+      switch_to(thread);
+      return true;
+    }
+    candidates_.push_back(warp->unit);
+  }
+  std::ranges::sort(candidates_);
+  const std::uint32_t unit = exploration_->decide(candidates_);
+  if (unit == Exploration::kNone) {
+    fault_.kind = Fault::Kind::kRedundant;
+    return true;
+  }
+  Warp& warp = **std::ranges::find(runnable_, unit, [](const Warp* each) { return each->unit; });
+  for (std::uint32_t lanes = warp.runnable; lanes != 0 && fault_.kind == Fault::Kind::kNone;
+       lanes &= lanes - 1) {
+    Thread& thread = warp.threads[static_cast<std::size_t>(std::countr_zero(lanes))];
+    if (thread.state != ThreadState::kRunnable || !thread.at_access) continue;
+    thread.at_access = false;
+    switch_to(thread);
+  }
+  return true;
+}
+
 void Scheduler::count_store(const Thread& self, const Allocation& allocation, AccessKind kind,
-                            std::uint32_t bytes) {
-  if (allocation.owner < 0 || allocation.owner == self.id.rank) return;
+                            std::uint32_t bytes, bool done_word) {
   Traffic& traffic = ledger_[{self.id.rank, allocation.owner}];
   ++traffic.messages;
   traffic.bytes += bytes;
   traffic.packets += kind == AccessKind::kStorePacket ? 1 : 0;
-  traffic.flags += kind == AccessKind::kRelease ? 1 : 0;
+  const bool release = kind == AccessKind::kRelease;
+  traffic.flags += release && !done_word ? 1 : 0;
+  traffic.done += release && done_word ? 1 : 0;
+}
+
+void Scheduler::see_message(Thread& self, const void* at) {
+  const auto message = chains_.find(reinterpret_cast<std::uintptr_t>(at) >> 4);
+  if (message == chains_.end()) return;
+  self.hops = std::max(self.hops, message->second);
+  longest_chain_ = std::max(longest_chain_, self.hops);
+}
+
+void Scheduler::clear_ledger() {
+  ledger_.clear();
+  chains_.clear();
+  longest_chain_ = 0;
+  for (const auto& stream : streams_) stream->hops = 0;
+}
+
+void Scheduler::inject(const Injection& injection) {
+  injection_ = injection;
+  injection_count_ = 0;
+  injected_ = false;
+}
+
+void Scheduler::corrupt(const Thread& /*self*/, AccessKind kind, void* value) {
+  if (kind != AccessKind::kStorePacket && kind != AccessKind::kRelease) return;
+  if (++injection_count_ != injection_.after) return;
+  auto* const words = static_cast<std::uint32_t*>(value);
+  // The copy that the hook hands over, not the sender's own.
+  words[kind == AccessKind::kStorePacket ? 3 : 0] ^= 1u << 30;
+  injection_ = {};
+  injected_ = true;
 }
 
 void Scheduler::poll_missed(Thread& self, const Wait& wait) {
-  const bool fresh = !self.waiting || !self.wait.same_wait(wait);
+  if (exploration_ != nullptr) {
+    const Allocation* const allocation = memory_.find(wait.at, 4);
+    if (allocation != nullptr) {
+      exploration_->poll_missed(self.warp->unit, cell_of(*allocation, wait.at));
+    }
+  }
+  // Time does not pass in an exhaustive exploration, so device code need not read the clock.
+  const bool fresh = exploration_ == nullptr && (!self.waiting || !self.wait.same_wait(wait));
   self.wait = wait;
   if (fresh) {
     self.waiting = true;

@@ -78,12 +78,17 @@ void Scheduler::start_kernel(QueuedOperation& queued, StreamQueue& stream, Kerne
   run.queued = &queued;
   run.stream = &stream;
   run.number = ++launches_;
+  run.on_stream = ++stream.launches;
+  if (exploration_ != nullptr) {
+    run.start_clock = stream.clock;
+    if (previous != nullptr) run.start_clock.join(previous->release_clock);
+  }
   run.timeout_ns = run.launch->code->timeout_ns(run.launch->args.data());
   run.previous = previous;
   if (previous != nullptr) previous->next = &run;
   run.order.resize(static_cast<std::size_t>(run.launch->grid));
   std::iota(run.order.begin(), run.order.end(), 0);
-  for (std::size_t i = run.order.size(); i > 1; --i) {
+  for (std::size_t i = exploration_ != nullptr ? 0 : run.order.size(); i > 1; --i) {
     std::swap(run.order[i - 1], run.order[choices_.pick(static_cast<std::uint32_t>(i))]);
   }
   model_->kernel_started(run.launch->rank, run.number);
@@ -92,6 +97,8 @@ void Scheduler::start_kernel(QueuedOperation& queued, StreamQueue& stream, Kerne
 
 void Scheduler::end_kernel(KernelRun& run) {
   model_->kernel_ended(run.launch->rank, run.number);
+  run.stream->clock.join(run.end_clock);
+  run.stream->hops = std::max(run.stream->hops, run.hops);
   if (run.previous != nullptr) run.previous->next = nullptr;
   if (run.next != nullptr) {
     run.next->previous = nullptr;
@@ -115,6 +122,9 @@ void Scheduler::release(Block& block) {
 
 void Scheduler::release_next_kernel(Thread& self) {
   preempt(self);
+  if (exploration_ != nullptr) {
+    self.warp->block->run->release_clock.join(exploration_->clock(self.warp->unit));
+  }
   release(*self.warp->block);
 }
 
@@ -123,6 +133,10 @@ void Scheduler::await_previous_kernel(Thread& self) {
   if (self.warp->block->run->previous != nullptr) {
     make_unrunnable(self, ThreadState::kPreviousKernel);
     switch_out(self);
+  }
+  self.hops = std::max(self.hops, self.warp->block->run->stream->hops);
+  if (exploration_ != nullptr) {
+    exploration_->clock(self.warp->unit).join(self.warp->block->run->stream->clock);
   }
   model_->previous_kernel_awaited(self.id);
 }

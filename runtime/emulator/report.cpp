@@ -207,6 +207,7 @@ Failure describe(const Fault& fault, const Scheduler& scheduler, const ScheduleO
   std::string text;
   switch (fault.kind) {
     case Kind::kNone:
+    case Kind::kRedundant:
       AFDEP_CHECK(false, "a run without a fault has nothing to describe");
       break;
     case Kind::kUnowned:

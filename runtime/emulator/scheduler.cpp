@@ -36,7 +36,8 @@ Scheduler::Scheduler(DeviceMemory& memory, const ScheduleOptions& options)
       options_(options),
       model_(make_sequential_memory()),
       choices_(options.seed),
-      strategy_(make_strategy(options.explore, choices_, options.depth)) {
+      strategy_(make_strategy(options.explore, choices_, options.depth)),
+      exploration_(options.explore == Explore::kExhaustive ? options.exploration : nullptr) {
   now_ns_ = kFirstNanosecond;
   restart(options.seed);
 }
@@ -44,7 +45,7 @@ Scheduler::Scheduler(DeviceMemory& memory, const ScheduleOptions& options)
 Scheduler::~Scheduler() { drop_everything(); }
 
 void Scheduler::restart(std::uint64_t seed) {
-  choices_.restart(seed, nullptr);
+  choices_.restart(seed, exploration_);
   strategy_->restart();
   counts_ = {};
   last_ = nullptr;
@@ -81,6 +82,10 @@ Result<void> Scheduler::run(StreamQueue* target) {
     t_current = nullptr;
   }
   if (fault_.kind == Fault::Kind::kNone) return {};
+  if (fault_.kind == Fault::Kind::kRedundant) {
+    drop_everything();
+    return Failure(ErrorCode::kVerification, "the schedule is equivalent to an earlier one");
+  }
   Failure failure = describe(fault_, *this, options_);
   drop_everything();
   return failure;
@@ -88,9 +93,18 @@ Result<void> Scheduler::run(StreamQueue* target) {
 
 void Scheduler::loop(StreamQueue* target) {
   while (fault_.kind == Fault::Kind::kNone) {
+    if (dying_ >= 0) {
+      kill(std::exchange(dying_, -1));
+      injection_ = {};
+      injected_ = true;
+    }
     if (streams_dirty_) {
       advance_streams();
       if (is_done(target)) return;
+    }
+    if (exploration_ != nullptr) {
+      if (!explore()) fault_.kind = Fault::Kind::kStall;
+      continue;
     }
     if (!starting_.empty() && (runnable_.empty() || strategy_->starts_block()) && start_block()) {
       continue;
@@ -149,7 +163,7 @@ void Scheduler::stop(Thread& self, const Fault& fault) {
 }
 
 void Scheduler::preempt(Thread& self) {
-  if (--slice_ == 0) switch_out(self);
+  if (--slice_ == 0 && exploration_ == nullptr) switch_out(self);
 }
 
 // ---- who can run --------------------------------------------------------------------------------
@@ -185,10 +199,11 @@ void Scheduler::make_unrunnable(Thread& thread, ThreadState state) {
 bool Scheduler::start_block() {
   // A grid of any size needs no more memory than this, unless its blocks wait for each other or for
   // peers.
-  const int limit = runnable_.empty() ? options_.resident_blocks
-                                      : std::min(options_.resident_blocks, kEagerBlocks);
+  const int limit = runnable_.empty() || exploration_ != nullptr
+                        ? options_.resident_blocks
+                        : std::min(options_.resident_blocks, kEagerBlocks);
   const auto count = static_cast<std::uint32_t>(starting_.size());
-  const std::uint32_t from = choices_.pick(count);
+  const std::uint32_t from = exploration_ != nullptr ? 0 : choices_.pick(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t slot = (from + i) % count;
     KernelRun& run = *starting_[slot];
@@ -220,6 +235,11 @@ bool Scheduler::start_block() {
       warp.threads = std::span(block->threads).subspan(w * kLanes, lanes);
       warp.existing = lanes == kLanes ? ~0u : (1u << lanes) - 1;
       warp.live = warp.existing;
+      if (exploration_ != nullptr) {
+        warp.unit = exploration_->unit(run.stream->number, run.on_stream, block->index,
+                                       static_cast<int>(w));
+        exploration_->clock(warp.unit).join(run.start_clock);
+      }
       for (std::size_t lane = 0; lane < lanes; ++lane) {
         Thread& thread = warp.threads[lane];
         thread.scheduler = this;
@@ -248,6 +268,8 @@ void Scheduler::end_thread(Thread& thread) {
   forget_fiber(thread);
   warp.live &= ~(1u << thread.lane);
   --block.live;
+  block.run->hops = std::max(block.run->hops, thread.hops);
+  if (exploration_ != nullptr) block.run->end_clock.join(exploration_->clock(warp.unit));
   if (warp.arrived != 0) {
     fault_.kind = Fault::Kind::kDivergedWarp;
     fault_.thread = &thread;
@@ -293,6 +315,36 @@ void* Scheduler::shared_memory(Thread& self, std::size_t bytes) {
 }
 
 // ---- after a failure ----------------------------------------------------------------------------
+
+// As if the process of a rank had ended: its threads never run again, and nothing of it is queued.
+void Scheduler::kill(int rank) {
+  for (const auto& stream : streams_) {
+    const bool mine = std::ranges::any_of(stream->queue, [rank](const QueuedOperation& queued) {
+      return queued.operation.kind == Operation::Kind::kKernel &&
+             queued.operation.launch.rank == rank;
+    });
+    if (!mine) continue;
+    for (QueuedOperation& queued : stream->queue) {
+      if (queued.run == nullptr) continue;
+      std::erase(starting_, queued.run.get());
+      for (const auto& block : queued.run->live) {
+        for (Thread& thread : block->threads) {
+          if (thread.state == ThreadState::kPolling) wake(thread);
+          if (thread.state == ThreadState::kRunnable) {
+            make_unrunnable(thread, ThreadState::kEnded);
+          }
+          if (thread.stack.bottom == nullptr) continue;
+          stacks_.give_back(thread.stack);
+          forget_fiber(thread);
+        }
+      }
+    }
+    stream->queue.clear();
+  }
+  resident_[rank] = 0;
+  last_ = nullptr;
+  streams_dirty_ = true;
+}
 
 void Scheduler::drop_everything() {
   for (const auto& stream : streams_) {

@@ -13,6 +13,7 @@
 #include "runtime/emulator/choices.h"
 #include "runtime/emulator/device_memory.h"
 #include "runtime/emulator/execution.h"
+#include "runtime/emulator/injection.h"
 #include "runtime/emulator/ledger.h"
 #include "runtime/emulator/memory_model.h"
 #include "runtime/emulator/strategy.h"
@@ -25,6 +26,8 @@ struct ScheduleOptions {
   Explore explore = Explore::kRandom;
   // kPct: how many ordering constraints a mistake may need to show, at most.
   int depth = 3;
+  // kExhaustive: which schedule is next. Not owned.
+  Exploration* exploration = nullptr;
   // True: nothing can run but some thread waits for memory is an error. False: virtual time passes,
   // so that waits expire.
   bool stop_on_stall = false;
@@ -66,6 +69,10 @@ class Scheduler {
   // What the memory model draws from: it belongs to the schedule.
   Choices& choices() { return choices_; }
   Ledger& ledger() { return ledger_; }
+  void clear_ledger();
+  [[nodiscard]] std::uint32_t longest_chain() const { return longest_chain_; }
+  void inject(const Injection& injection);
+  [[nodiscard]] bool injected() const { return injected_; }
   [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
   [[nodiscard]] const std::vector<std::unique_ptr<StreamQueue>>& streams() const {
     return streams_;
@@ -108,6 +115,11 @@ class Scheduler {
   void preempt(Thread& self);
   Thread& pick();
 
+  // Exhaustive exploration.
+  bool explore();
+  void stand_before_access(Thread& self, AccessKind kind, const Allocation& allocation,
+                           const void* at);
+
   // Streams and kernels.
   void advance_streams();
   bool advance(StreamQueue& stream);
@@ -129,7 +141,10 @@ class Scheduler {
   bool pass_time();
 
   void count_store(const Thread& self, const Allocation& allocation, AccessKind kind,
-                   std::uint32_t bytes);
+                   std::uint32_t bytes, bool done_word);
+  void see_message(Thread& self, const void* at);
+  void corrupt(const Thread& self, AccessKind kind, void* value);
+  void kill(int rank);
   void progress() { fruitless_ = 0; }
   void drop_everything();
 
@@ -155,13 +170,24 @@ class Scheduler {
   std::uint64_t fruitless_ = 0;
   bool streams_dirty_ = false;  // something ended or was released: some stream may go on
 
-  std::uint32_t slice_ = 1;  // points of interruption left to the running thread
-  std::uint32_t given_ = 1;  // how many it had at first
+  Exploration* exploration_ = nullptr;
+  std::vector<std::uint32_t> candidates_;  // of the newest decision
+  std::uint32_t slice_ = 1;                // points of interruption left to the running thread
+  std::uint32_t given_ = 1;                // how many it had at first
 
   FiberContext main_ = nullptr;
   Fault fault_;
   ScheduleCounts counts_;
+
   Ledger ledger_;
+  std::unordered_map<std::uint64_t, std::uint32_t>
+      chains_;  // by 16 bytes: hops of the newest message
+  std::uint32_t longest_chain_ = 0;
+
+  Injection injection_;
+  std::uint64_t injection_count_ = 0;
+  bool injected_ = false;
+  int dying_ = -1;  // rank
 };
 
 // The thread whose fiber runs on this OS thread; null outside.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/emulator/compiler.h"
+#include "runtime/emulator/exhaustive.h"
 
 namespace afdep::emulator {
 
@@ -60,6 +61,9 @@ struct StreamQueue {
 
   std::uint64_t number = 0;  // of the stream, for messages
   std::deque<QueuedOperation> queue;
+  std::uint64_t launches = 0;  // kernels started
+  std::uint32_t hops = 0;      // of the kernels that have ended
+  Clock clock;                 // of an exhaustive exploration: before everything that has ended
 };
 
 }  // namespace afdep::emulator

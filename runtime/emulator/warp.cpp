@@ -1,4 +1,5 @@
 // Scheduler: where the threads of a warp or a block meet.
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -97,7 +98,10 @@ std::uint32_t Scheduler::collective(Thread& self, Collective kind, std::uint32_t
   combine(warp);
   warp.arrived = 0;
   progress();
+  std::uint32_t hops = 0;
+  for (const Thread& thread : warp.threads) hops = std::max(hops, thread.hops);
   for (Thread& thread : warp.threads) {
+    thread.hops = hops;
     if (thread.state == ThreadState::kCollective) make_runnable(thread);
   }
   model_->warp_joined(warp.threads.front().id, warp.existing);
@@ -118,6 +122,14 @@ void Scheduler::sync_block(Thread& self) {
   }
   block.at_barrier = 0;
   progress();
+  std::uint32_t hops = 0;
+  for (const Thread& thread : block.threads) hops = std::max(hops, thread.hops);
+  for (Thread& thread : block.threads) thread.hops = hops;
+  if (exploration_ != nullptr) {
+    Clock all;
+    for (const Warp& warp : block.warps) all.join(exploration_->clock(warp.unit));
+    for (const Warp& warp : block.warps) exploration_->clock(warp.unit).join(all);
+  }
   for (Thread& thread : block.threads) {
     if (thread.state == ThreadState::kBarrier) make_runnable(thread);
   }

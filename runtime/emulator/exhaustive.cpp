@@ -1,0 +1,211 @@
+#include "runtime/emulator/exhaustive.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/support/check.h"
+
+namespace afdep::emulator {
+
+void Clock::set(std::uint32_t unit, std::uint32_t step) {
+  if (unit >= steps_.size()) steps_.resize(unit + 1, 0);
+  steps_[unit] = std::max(steps_[unit], step);
+}
+
+void Clock::join(const Clock& other) {
+  if (other.steps_.size() > steps_.size()) steps_.resize(other.steps_.size(), 0);
+  for (std::size_t i = 0; i < other.steps_.size(); ++i) {
+    steps_[i] = std::max(steps_[i], other.steps_[i]);
+  }
+}
+
+void Exploration::begin() {
+  depth_ = 0;
+  step_ = 0;
+  running_ = kNone;
+  stale_ = 0;
+  redundant_ = false;
+  clocks_.clear();
+  cells_.clear();
+}
+
+bool Exploration::next() {
+  (redundant_ ? counts_.redundant : counts_.schedules) += 1;
+  counts_.longest = std::max<std::uint64_t>(counts_.longest, depth_);
+  if (replaying_) return false;
+  // A schedule that stopped early leaves decisions of the one before it behind.
+  path_.resize(std::min<std::size_t>(path_.size(), depth_));
+  while (!path_.empty()) {
+    Decision& last = path_.back();
+    if (last.candidates.empty()) {
+      if (++last.picked < last.options) {
+        auto step = path_.rbegin();
+        while (step != path_.rend() && step->candidates.empty()) ++step;
+        if (step != path_.rend()) {
+          step->earlier.insert(step->earlier.end(), step->touches.begin(), step->touches.end());
+        }
+        return true;
+      }
+      path_.pop_back();
+      continue;
+    }
+    last.earlier.insert(last.earlier.end(), last.touches.begin(), last.touches.end());
+    last.sleeping[last.picked] = std::exchange(last.earlier, {});
+    for (const std::uint32_t unit : last.wanted) {
+      if (last.sleeping.contains(unit)) continue;
+      last.picked = unit;
+      return true;
+    }
+    path_.pop_back();
+  }
+  return false;
+}
+
+std::vector<std::uint32_t> Exploration::choices() const {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < depth_; ++i) all.push_back(path_[i].picked);
+  return all;
+}
+
+void Exploration::replay(std::vector<std::uint32_t> choices) {
+  replaying_ = true;
+  script_ = std::move(choices);
+}
+
+std::uint32_t Exploration::unit(std::uint64_t stream, std::uint64_t launch, int block, int warp) {
+  const auto number = static_cast<std::uint32_t>(units_.size());
+  return units_.try_emplace({stream, launch, block, warp}, number).first->second;
+}
+
+Clock& Exploration::clock(std::uint32_t unit) {
+  if (unit >= clocks_.size()) clocks_.resize(unit + 1);
+  return clocks_[unit];
+}
+
+bool Exploration::conflict(const Touches& a, const Touches& b) {
+  return std::ranges::any_of(a, [&b](const Touch& one) {
+    return std::ranges::any_of(b, [&one](const Touch& other) {
+      return one.cell == other.cell && (one.store || other.store);
+    });
+  });
+}
+
+std::uint32_t Exploration::decide(std::span<const std::uint32_t> candidates) {
+  ++counts_.steps;
+  if (depth_ == path_.size()) {
+    Decision decision;
+    decision.candidates.assign(candidates.begin(), candidates.end());
+    if (step_ != 0) {
+      // Still asleep: whoever's step commutes with the one just taken.
+      const Decision& before = path_[step_ - 1];
+      for (const auto& [unit, touches] : before.sleeping) {
+        if (unit != before.picked && !conflict(touches, before.touches)) {
+          decision.sleeping.emplace(unit, touches);
+        }
+      }
+    }
+    decision.picked = kNone;
+    if (replaying_ && depth_ < script_.size()) {
+      if (std::ranges::find(candidates, script_[depth_]) != candidates.end()) {
+        decision.picked = script_[depth_];
+      }
+    }
+    if (decision.picked == kNone) {
+      // The same unit as long as it can go on: fewest switches first.
+      const auto awake = [&](std::uint32_t unit) { return !decision.sleeping.contains(unit); };
+      if (std::ranges::find(candidates, running_) != candidates.end() && awake(running_)) {
+        decision.picked = running_;
+      } else {
+        const auto found = std::ranges::find_if(candidates, awake);
+        if (found == candidates.end()) {
+          redundant_ = true;
+          return kNone;
+        }
+        decision.picked = *found;
+      }
+    }
+    decision.wanted.insert(decision.picked);
+    path_.push_back(std::move(decision));
+  }
+  Decision& decision = path_[depth_];
+  AFDEP_CHECK(std::ranges::equal(decision.candidates, candidates),
+              "the same choices did not lead to the same place");
+  decision.touches.clear();
+  ++depth_;
+  step_ = depth_;
+  running_ = decision.picked;
+  before_ = clock(running_);
+  clock(running_).set(running_, step_);
+  return running_;
+}
+
+std::uint32_t Exploration::pick(std::uint32_t options) {
+  if (depth_ == path_.size()) {
+    Decision decision;
+    decision.options = options;
+    if (replaying_ && depth_ < script_.size())
+      decision.picked = std::min(script_[depth_], options - 1);
+    // Beyond the bound there is one option left.
+    if (stale_ >= stale_loads_) decision.options = decision.picked + 1;
+    if (decision.options > 1) ++counts_.values;
+    path_.push_back(std::move(decision));
+  }
+  const std::uint32_t picked = path_[depth_++].picked;
+  stale_ += picked != 0 ? 1 : 0;
+  return picked;
+}
+
+void Exploration::race(std::uint32_t step, std::uint32_t unit) {
+  Decision& at = path_[step - 1];
+  if (at.wanted.contains(unit)) return;
+  if (std::ranges::find(at.candidates, unit) != at.candidates.end()) {
+    at.wanted.insert(unit);
+    return;
+  }
+  // It could not go on there: one who comes before it must come before the step.
+  std::uint32_t found = kNone;
+  for (const std::uint32_t candidate : at.candidates) {
+    if (before_.at(candidate) <= step) continue;
+    if (at.wanted.contains(candidate)) return;
+    if (found == kNone) found = candidate;
+  }
+  if (found != kNone) {
+    at.wanted.insert(found);
+  } else {
+    at.wanted.insert(at.candidates.begin(), at.candidates.end());
+  }
+}
+
+void Exploration::accessed(std::uint32_t unit, std::uint64_t at, bool store) {
+  AFDEP_CHECK(unit == running_, "an access outside a step");
+  Cell& cell = cells_[at];
+  Clock& mine = clock(unit);
+  const auto unordered = [&](std::uint32_t other, std::uint32_t step) {
+    return other != unit && before_.at(other) < step;
+  };
+  if (cell.writer != kNone && unordered(cell.writer, cell.write_step)) race(cell.write_step, unit);
+  mine.join(cell.write_clock);
+  if (store) {
+    for (const auto& [reader, step] : cell.reads) {
+      if (unordered(reader, step)) race(step, unit);
+    }
+    mine.join(cell.read_clock);
+    cell.writer = unit;
+    cell.write_step = step_;
+    cell.write_clock = mine;
+    cell.reads.clear();
+    cell.read_clock = {};
+  } else {
+    cell.reads[unit] = step_;
+    cell.read_clock.join(mine);
+  }
+  path_[step_ - 1].touches.push_back({at, store});
+}
+
+void Exploration::poll_missed(std::uint32_t unit, std::uint64_t at) {
+  cells_[at].reads.erase(unit);
+  Touches& touches = path_[step_ - 1].touches;
+  std::erase_if(touches, [at](const Touch& touch) { return touch.cell == at && !touch.store; });
+}
+
+}  // namespace afdep::emulator
