@@ -60,9 +60,9 @@ def main():
     print(f"clang-tidy: {len(stale)} of {len(wanted)} sources to check", flush=True)
 
     def check(path):
-        # The commands are GCC's, which knows warnings that Clang does not.
-        command = [args.clang_tidy, "--quiet", "--extra-arg=-Wno-unknown-warning-option",
-                   "--extra-arg=-ferror-limit=5", "-p", str(build), str(root / path)]
+        # -w: the compiler of the build has given its own warnings already.
+        command = [args.clang_tidy, "--quiet", "--extra-arg=-w", "--extra-arg=-ferror-limit=5",
+                   "-p", str(build), str(root / path)]
         return path, subprocess.run(command, capture_output=True, text=True, check=False)
 
     failed = 0

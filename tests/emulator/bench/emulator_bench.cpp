@@ -66,33 +66,33 @@ void run(benchmark::State& state, const std::string& symbol, const std::string& 
 
 // Each poll that misses for the first time goes to the scheduler and back: the bare cost of a
 // switch.
-void Switch(benchmark::State& state) {
+void switch_fibers(benchmark::State& state) {
   run(state, "bench_switch", "afdep::poll_missed(mine, {1, 0, i}, 0, i);", 1);
 }
-BENCHMARK(Switch)->Arg(1)->Arg(16);
+BENCHMARK(switch_fibers)->Arg(1)->Arg(16);
 
-void LoadAndStore(benchmark::State& state) {
+void load_and_store(benchmark::State& state) {
   run(state, "bench_access", "afdep::store_word(mine, afdep::load_word(mine) + i);", 2);
 }
-BENCHMARK(LoadAndStore)->Arg(1)->Arg(16);
+BENCHMARK(load_and_store)->Arg(1)->Arg(16);
 
-void Packets(benchmark::State& state) {
+void packets(benchmark::State& state) {
   run(state, "bench_packets", "afdep::store_packet(mine, afdep::load_packet(mine));", 2);
 }
-BENCHMARK(Packets)->Arg(1)->Arg(16);
+BENCHMARK(packets)->Arg(1)->Arg(16);
 
-void Ballot(benchmark::State& state) {
+void ballot(benchmark::State& state) {
   run(state, "bench_ballot", "if (afdep::ballot(i == 3) == 1) afdep::store_word(mine, i);", 1);
 }
-BENCHMARK(Ballot)->Arg(1)->Arg(16);
+BENCHMARK(ballot)->Arg(1)->Arg(16);
 
-void BlockBarrier(benchmark::State& state) {
+void block_barrier(benchmark::State& state) {
   run(state, "bench_barrier", "if (mine != nullptr) afdep::sync_block();", 1);
 }
-BENCHMARK(BlockBarrier)->Arg(1)->Arg(16);
+BENCHMARK(block_barrier)->Arg(1)->Arg(16);
 
 // Clang, the optimizer and the JIT, for a text never seen before.
-void Compile(benchmark::State& state) {
+void compile(benchmark::State& state) {
   int number = 0;
   for (auto _ : state) {
     const std::string source =
@@ -101,7 +101,7 @@ void Compile(benchmark::State& state) {
     benchmark::DoNotOptimize(emulator::compile("bench.cu", "bench_compile", source).ok());
   }
 }
-BENCHMARK(Compile)->Unit(benchmark::kMillisecond);
+BENCHMARK(compile)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace afdep

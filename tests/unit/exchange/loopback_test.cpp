@@ -10,8 +10,6 @@
 namespace afdep {
 namespace {
 
-using ::testing::HasSubstr;
-
 TEST(Loopback, EveryRankSeesTheSameZeroedWindows) {
   FakeBackend backend;
   auto ranks = make_loopback(backend, 3);
