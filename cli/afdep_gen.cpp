@@ -15,6 +15,36 @@ void add_json(CLI::App& app, bool& json) {
   app.add_flag("--json", json, "Print the result, or the errors, as JSON");
 }
 
+void add_matrix_options(CLI::App& app, MatrixArguments& matrix) {
+  app.add_option("FILE", matrix.file, "A matrix file (docs/matrix.md)")->required();
+  app.add_option("--jobs", matrix.jobs, "Cells at a time, each in a process (default: 2)")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
+  CLI::Option* seeds =
+      app.add_option("--seeds", matrix.seeds, "Schedules to verify a cell with, seeds 1 to N")
+          ->check(CLI::Range(1, 1'000'000))
+          ->type_name("N");
+  app.add_option("--timeout", matrix.timeout_s, "Seconds a cell may take (default: 300)")
+      ->check(CLI::Range(1, 86'400))
+      ->type_name("S");
+  app.add_option("--cell", matrix.cell, "Only this cell, counted from 1: repeats a failure")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  CLI::Option* emit_only =
+      app.add_flag("--emit-only", matrix.emit_only, "Plan and emit; compile and run nothing")
+          ->excludes(seeds);
+  app.add_flag("--no-compile", matrix.no_compile, "Verify without compiling for the GPU")
+      ->excludes(emit_only);
+  app.add_option("--resume", matrix.state_folder,
+                 "Folder with the results so far (default: one in the cache folder)")
+      ->type_name("DIR");
+  app.add_flag("--fresh", matrix.fresh, "Run every cell, whatever passed before");
+  app.add_option("--junit", matrix.junit, "Also write a JUnit report")->type_name("FILE");
+  app.add_option("--html", matrix.html, "Also write a report for people, one file")
+      ->type_name("FILE");
+  add_json(app, matrix.json);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Generates the kernels of an attention-FFN exchange from a deployment spec.",
                "afdep-gen");
@@ -78,6 +108,11 @@ int run(int argc, char** argv) {
   diff_app->add_option("OLD", diff.old_spec)->required();
   diff_app->add_option("NEW", diff.new_spec)->required();
 
+  MatrixArguments matrix;
+  CLI::App* matrix_app = app.add_subcommand(
+      "matrix", "Expand a matrix file; generate, compile and verify each of its specs");
+  add_matrix_options(*matrix_app, matrix);
+
   try {
     app.parse(argc, argv);
     if (app.get_subcommands().empty()) {
@@ -97,6 +132,7 @@ int run(int argc, char** argv) {
   if (*plan_app) return run_plan(plan);
   if (*verify_app) return run_verify(verify);
   if (*diff_app) return run_diff(diff);
+  if (*matrix_app) return run_matrix(matrix);
   return run_generate(generate);
 }
 

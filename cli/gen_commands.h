@@ -52,4 +52,20 @@ struct VerifyArguments {
 };
 int run_verify(const VerifyArguments& arguments);
 
+struct MatrixArguments {
+  std::string file;
+  int jobs = 2;
+  int seeds = 0;  // 0: the default number
+  int timeout_s = 300;
+  int cell = 0;  // 0: every cell
+  bool emit_only = false;
+  bool no_compile = false;
+  bool fresh = false;
+  std::string state_folder;  // empty: in the cache folder
+  std::string junit;         // file; empty: none
+  std::string html;          // file; empty: none
+  bool json = false;
+};
+int run_matrix(const MatrixArguments& arguments);
+
 }  // namespace afdep::cli

@@ -73,13 +73,10 @@ void put(Node& root, std::string_view path, Node value, const Place& place, Sink
 
 void apply(Node& root, const Override& change, Sink& sink) {
   const std::string file = "override " + shown(change.path);
-  if (const std::optional<std::string_view> key = first_key_of(change.path)) {
-    sink.add(ErrorCode::kSpecKey, {file, 0, 0}, fmt::format("unknown key {}", change.path),
-             fmt::format("{} is a section: override a key of it, such as {}", change.path, *key));
-    return;
-  }
-  if (!is_key(change.path)) {
-    report_unknown_key(change.path, {file, 0, 0}, sink);
+  if (const Result<void> known = check_override_path(change.path, {file, 0, 0}); !known) {
+    for (const Diagnostic& error : known.diagnostics()) {
+      sink.add(error.code, error.place, error.message, error.note);
+    }
     return;
   }
   const Place place{file, 1, 1};
@@ -100,6 +97,18 @@ void apply(Node& root, const Override& change, Sink& sink) {
 }
 
 }  // namespace
+
+Result<void> check_override_path(const std::string& path, const Place& place) {
+  Sink sink;
+  if (const std::optional<std::string_view> key = first_key_of(path)) {
+    sink.add(ErrorCode::kSpecKey, place, fmt::format("unknown key {}", path),
+             fmt::format("{} is a section: override a key of it, such as {}", path, *key));
+  } else if (!is_key(path)) {
+    report_unknown_key(path, place, sink);
+  }
+  if (sink.empty()) return {};
+  return Failure(sink.take());
+}
 
 Result<Spec> with_overrides(std::string_view text, std::string file,
                             std::span<const Override> overrides) {

@@ -22,4 +22,8 @@ struct Override {
 Result<Spec> with_overrides(std::string_view text, std::string file,
                             std::span<const Override> overrides);
 
+// E001 at `place` if `path` is no key that an override may name: with the nearest key, or, of a
+// section, a key of it.
+Result<void> check_override_path(const std::string& path, const Place& place);
+
 }  // namespace afdep::spec

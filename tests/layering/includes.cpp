@@ -40,11 +40,14 @@ const std::vector<Layer>& layers() {
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
         "generator/plan", "generator/emit", "generator/compile", "templates", "afdep"}},
+      {"generator/matrix",
+       {"runtime/support", "runtime/bundle", "generator", "generator/spec", "generator/plan",
+        "generator/emit", "generator/compile", "generator/verify"}},
       {"cli",
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/cuda", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
-        "generator/plan", "generator/emit", "generator/compile", "generator/verify", "templates",
-        "afdep"}},
+        "generator/plan", "generator/emit", "generator/compile", "generator/verify",
+        "generator/matrix", "templates", "afdep"}},
   };
   return kLayers;
 }
@@ -66,8 +69,9 @@ const std::vector<External>& externals() {
       {"boost/", {"runtime/emulator"}},
       {"yaml-cpp/", {"generator/spec"}},
       {"CLI/", {"cli"}},
-      {"xxhash.h", {"generator/spec", "generator/compile", "runtime/bundle"}},
-      {"nlohmann/", {"generator/plan", "generator/verify", "runtime/bundle", "cli"}},
+      {"xxhash.h", {"generator/spec", "generator/compile", "generator/matrix", "runtime/bundle"}},
+      {"nlohmann/",
+       {"generator/plan", "generator/verify", "generator/matrix", "runtime/bundle", "cli"}},
   };
   return kExternals;
 }
