@@ -55,15 +55,15 @@ AFDEP_DEVICE bool await_flag(const CommonArgs& args, const uint32_t* flag, uint3
 }
 
 // Waits until the done word says that the peer has read everything sent to it two generations ago.
-// The word then holds either of the last two generations: a peer cannot have finished the exchange
-// that this rank is about to start.
+// The word then holds either of the last two generations, or this one: a warp that has nothing to
+// send may come here when the rest of its kernel has sent all, and the peer has read it.
 AFDEP_DEVICE void await_done(const CommonArgs& args, const uint32_t* done, uint32_t generation,
                              uint32_t peer) {
   const uint32_t newest = previous_generation(generation);
   const uint32_t oldest = previous_generation(newest);
   uint32_t seen = load_acquire(done);
   Deadline deadline{0, 0};
-  while (seen != oldest && seen != newest) {
+  while (seen != oldest && seen != newest && seen != generation) {
     if (give_up(deadline, args, done, Awaited{kPhaseDone, peer, 0}, generation, seen, oldest))
       return;
     seen = load_acquire(done);
