@@ -257,7 +257,7 @@ class Reader {
         if (item.kind == Kind::kRefused) return false;
         refuse(item.place,
                item.kind == Kind::kSequence
-                   ? fmt::format("axis {} has {} keys, but this choice {} value{}",
+                   ? fmt::format("axis {} has {} keys, but this choice has {} value{}",
                                  spec::shown(name), axis.keys.size(), item.items.size(),
                                  item.items.size() == 1 ? "" : "s")
                    : fmt::format("axis {} has {} keys, but this choice is {}", spec::shown(name),
@@ -319,12 +319,10 @@ class Reader {
     }
     if (cells <= kMaxCells) return;
     const bool counted = cells != std::numeric_limits<std::uint64_t>::max();
-    refuse(
-        place,
-        fmt::format("the axes give {}{}cells; the limit is {}", fmt::join(sizes, " x "),
-                    counted ? fmt::format(" = {} ", cells) : std::string(", too many to count, "),
-                    kMaxCells),
-        "give an axis fewer values, let keys vary together (KEY, KEY:), or make two files");
+    refuse(place,
+           fmt::format("the axes give {} = {} cells; the limit is {}", fmt::join(sizes, " x "),
+                       counted ? fmt::format("{}", cells) : std::string("over 10^19"), kMaxCells),
+           "give an axis fewer values, let keys vary together (KEY, KEY:), or make two files");
   }
 
   void read_expectations(const Node& node) {
@@ -361,10 +359,13 @@ class Reader {
         good = false;
       }
     }
-    if (!where)
+    // A misspelt key was probably the one that is missing.
+    if (good && !where) {
       refuse(node.place, "an entry of expect has no where", "say which cells: where: {KEY: VALUE}");
-    if (!refused)
+    }
+    if (good && !refused) {
       refuse(node.place, "an entry of expect has no refused", "name the code: refused: E207");
+    }
     if (good && where && refused) matrix_.expectations.push_back(std::move(expectation));
   }
 

@@ -36,8 +36,10 @@
     hiddenChoices: data.axes.map(() => new Set()),
     row: 0, column: -1, cell: null,
   };
-  // The longest axis goes down the page, the next one across.
-  const bySize = data.axes.map((axis, i) => i).sort((a, b) => data.axes[b].values.length - data.axes[a].values.length || a - b);
+  // The longest axis goes down the page, the next one across; keys that vary together make wide headings,
+  // so they come last.
+  const bySize = data.axes.map((axis, i) => i).sort((a, b) => (data.axes[a].keys.length > 1) - (data.axes[b].keys.length > 1) ||
+    data.axes[b].values.length - data.axes[a].values.length || a - b);
   state.row = bySize[0];
   state.column = bySize.length > 1 ? bySize[1] : -1;
 
@@ -139,9 +141,13 @@
     const rows = kept(rowAxis, state.row);
     const columns = columnAxis ? kept(columnAxis, state.column) : [0];
     const at = new Map(cells.map((cell) => [cell.choices[state.row] + ' ' + (columnAxis ? cell.choices[state.column] : 0), cell]));
-    const head = make('tr', {}, make('th', {class: 'row axis'}, axisName(rowAxis) + (columnAxis ? ' \\ ' + axisName(columnAxis) : '')),
-      ...columns.map((column) => make('th', {scope: 'col'}, columnAxis ? choiceText(columnAxis, column) : '')));
-    const table = make('table', {class: 'cells'}, make('thead', {}, head));
+    const head = make('thead', {});
+    if (columnAxis) {
+      head.append(make('tr', {}, make('th', {class: 'row'}), make('th', {class: 'axis', colspan: columns.length}, axisName(columnAxis))));
+    }
+    head.append(make('tr', {}, make('th', {class: 'row axis'}, axisName(rowAxis)),
+      ...columns.map((column) => make('th', {scope: 'col'}, columnAxis ? choiceText(columnAxis, column) : ''))));
+    const table = make('table', {class: 'cells'}, head);
     const body = make('tbody', {});
     for (const row of rows) {
       body.append(make('tr', {}, make('th', {class: 'row', scope: 'row'}, choiceText(rowAxis, row)), ...columns.map((column) => {
@@ -182,9 +188,23 @@
   }
 
   function errorBlock(error, expected) {
-    const place = error.file ? error.file + (error.line ? ':' + error.line + ':' + error.column : '') + ': ' : '';
+    const place = error.file ? error.file + (error.line ? ':' + error.line + ':' + error.column : '') : null;
     return make('div', {class: 'error' + (expected ? ' expected' : '')}, make('b', {}, error.code + ' '), error.message,
-      make('div', {class: 'quiet'}, place, error.note ? make('span', {}, error.note) : null));
+      error.note ? make('div', {}, error.note) : null, place ? make('div', {class: 'quiet'}, place) : null);
+  }
+
+  function picture(cell) {
+    const box = make('div', {class: 'picture', tabindex: '0', 'aria-label': 'The exchange of the first bucket'});
+    box.innerHTML = data.pictures[cell.picture];
+    return box;
+  }
+
+  function enlarge(cell) {
+    const dialog = make('dialog', {'aria-label': 'Cell ' + cell.number},
+      make('button', {class: 'chip', type: 'button', click: () => dialog.close()}, 'Close'), picture(cell));
+    dialog.addEventListener('close', () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
   }
 
   function showDetail() {
@@ -198,7 +218,8 @@
     const index = data.cells.indexOf(cell);
     const step = (text, label, other) => make('button', {class: 'chip', type: 'button', 'aria-label': label,
       disabled: other ? undefined : '', click: () => select(other, false)}, text);
-    parts.push(make('div', {class: 'steps'}, step('\u2039', 'Previous cell', data.cells[index - 1]), step('\u203a', 'Next cell', data.cells[index + 1])));
+    const toGrid = make('button', {class: 'chip narrow', type: 'button', click: () => byId('grid').scrollIntoView({behavior: 'smooth'})}, 'Grid');
+    parts.push(make('div', {class: 'steps'}, toGrid, step('\u2039', 'Previous cell', data.cells[index - 1]), step('\u203a', 'Next cell', data.cells[index + 1])));
     parts.push(make('h2', {}, tile(cell.outcome), 'Cell ' + cell.number + ': ' + kOutcomes[cell.outcome][1]));
     const took = cell.seconds > 0 ? secondsText(cell.seconds) : cell.outcome === 'not run' ? 'not run' : 'not executed';
     parts.push(make('p', {class: 'quiet'}, took + (cell.kept ? ', in an earlier run' : '') +
@@ -209,9 +230,8 @@
     if (cell.verified.length) parts.push(make('h3', {}, 'Verified on the emulator'), factsTable(cell.verified));
     if (cell.figures.length) parts.push(make('h3', {}, 'Plan'), factsTable(cell.figures));
     if (cell.picture !== undefined) {
-      const box = make('div', {class: 'picture', tabindex: '0', 'aria-label': 'The exchange of the first bucket'});
-      box.innerHTML = data.pictures[cell.picture];
-      parts.push(make('h3', {}, 'Exchange of the first bucket'), box);
+      parts.push(make('h3', {}, 'Exchange of the first bucket'), picture(cell),
+        make('button', {class: 'chip', type: 'button', click: () => enlarge(cell)}, 'Enlarge'));
     }
     if (cell.spec) {
       parts.push(make('details', {}, make('summary', {}, 'Spec', make('span', {}, ' digest ' + cell.digest.slice(0, 12))), make('pre', {}, cell.spec)));
