@@ -28,10 +28,11 @@ Handle wrap(void* handle) {
 
 class CudaKernel : public LoadedKernel {
  public:
-  CudaKernel(const Driver& driver, std::string symbol, CUmodule module, CUfunction function,
+  CudaKernel(const Driver& driver, const KernelImage& image, CUmodule module, CUfunction function,
              std::size_t args_bytes)
       : driver_(driver),
-        symbol_(std::move(symbol)),
+        symbol_(image.symbol),
+        image_(image.image.begin(), image.image.end()),
         module_(module),
         function_(function),
         args_bytes_(args_bytes) {}
@@ -43,6 +44,9 @@ class CudaKernel : public LoadedKernel {
     return blocks;
   }
 
+  [[nodiscard]] bool is_from(const KernelImage& image) const {
+    return symbol_ == image.symbol && std::ranges::equal(image_, image.image);
+  }
   [[nodiscard]] CUmodule module() const { return module_; }
   [[nodiscard]] CUfunction function() const { return function_; }
   [[nodiscard]] std::size_t args_bytes() const { return args_bytes_; }
@@ -50,6 +54,7 @@ class CudaKernel : public LoadedKernel {
  private:
   const Driver& driver_;
   std::string symbol_;
+  std::vector<std::byte> image_;
   CUmodule module_;
   CUfunction function_;
   std::size_t args_bytes_;
@@ -257,8 +262,13 @@ class CudaBackend : public Backend {
         std::chrono::duration<double, std::milli>(milliseconds));
   }
 
+  // One module a cubin, however many ranks and buffers of this process use it.
   Result<const LoadedKernel*> load(const KernelImage& image) override {
     enter();
+    const std::scoped_lock lock(mutex_);
+    for (const auto& kernel : kernels_) {
+      if (kernel->is_from(image)) return kernel.get();
+    }
     const auto named = [&](CUresult result, const char* call) {
       Failure failed = failure(driver_, result, call);
       failed.diagnostics.front().message += fmt::format(" for kernel {}", image.symbol);
@@ -298,9 +308,7 @@ class CudaBackend : public Backend {
       driver_.cuModuleUnload(module);
       return named(result, call);
     }
-    const std::scoped_lock lock(mutex_);
-    kernels_.push_back(
-        std::make_unique<CudaKernel>(driver_, image.symbol, module, function, args_bytes));
+    kernels_.push_back(std::make_unique<CudaKernel>(driver_, image, module, function, args_bytes));
     return kernels_.back().get();
   }
 

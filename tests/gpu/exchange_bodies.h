@@ -151,6 +151,9 @@ inline void run_replays(Backend& backend, const bundle::Bundle& bundle, int repl
                                             routing_of(set + static_cast<int>(slot))));
     }
   }
+  for (const std::vector<ExchangeData>& set : sets) {
+    for (const ExchangeData& data : set) world.keep(data);
+  }
   world.capture(sets.front());
   for (int replay = 0; replay < replays && !::testing::Test::HasFailure(); ++replay) {
     std::vector<const ExchangeData*> chosen;

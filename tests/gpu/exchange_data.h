@@ -30,18 +30,27 @@ struct ExchangeData {
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed) : engine_(seed) {}
+  explicit Generator(std::uint64_t seed) : engine_(seed), pool_(kPool) {
+    for (Bf16& value : pool_) {
+      const std::uint64_t bits = engine_();
+      const auto exponent = static_cast<Bf16>(123 + bits % 9);
+      value = static_cast<Bf16>((bits >> 16 & 0x8000) | exponent << 7 | (bits >> 40 & 0x7f));
+    }
+  }
 
   int below(int limit) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(limit)); }
 
   // Normal numbers of magnitude 2^-4 to 2^4, so that sums round but never overflow, and no sum is
-  // -0.
+  // -0. In pieces from anywhere in the pool: no two rows are alike, and hundreds of megabytes cost
+  // no more than copying them.
   std::vector<Bf16> values(std::size_t count) {
-    std::vector<Bf16> result(count);
-    for (Bf16& value : result) {
-      const std::uint64_t bits = engine_();
-      const auto exponent = static_cast<Bf16>(123 + bits % 9);
-      value = static_cast<Bf16>((bits >> 16 & 0x8000) | exponent << 7 | (bits >> 40 & 0x7f));
+    constexpr std::size_t kPiece = 509;  // a prime: pieces and rows never line up
+    std::vector<Bf16> result;
+    result.reserve(count);
+    while (result.size() < count) {
+      const std::size_t piece = std::min(kPiece, count - result.size());
+      const auto first = pool_.begin() + below(static_cast<int>(kPool - kPiece));
+      result.insert(result.end(), first, first + static_cast<std::ptrdiff_t>(piece));
     }
     return result;
   }
@@ -103,7 +112,9 @@ class Generator {
     return ids;
   }
 
+  static constexpr std::size_t kPool = 1 << 18;
   std::mt19937_64 engine_;
+  std::vector<Bf16> pool_;
 };
 
 }  // namespace afdep::exchange_test
