@@ -100,6 +100,24 @@ int run(int argc, char** argv) {
       ->type_name("N");
   verify_app->add_flag("--true-size", verify.true_size,
                        "The spec's own hidden size, experts and buckets, nothing shrunk");
+  CLI::Option* const explore =
+      verify_app
+          ->add_option("--explore", verify.explore,
+                       "How schedules are chosen: random, pct (priorities), late (one rank held "
+                       "back), all (seeds take turns), or exhaustive (every schedule of three "
+                       "exchanges of one token)")
+          ->check(CLI::IsMember({"random", "pct", "late", "exhaustive", "all"}))
+          ->type_name("HOW");
+  verify_app->add_option("--replay", verify.replay, "Only the run that a failure's token names")
+      ->excludes(seeds)
+      ->excludes(explore)
+      ->type_name("TOKEN");
+  verify_app->add_flag("--faults,!--no-faults", verify.faults,
+                       "Let ranks stay away, die, come late or send damaged flags (default)");
+  verify_app->add_flag("--shrink,!--no-shrink", verify.shrink,
+                       "Look for a smaller case that fails too (default)");
+  verify_app->add_flag("--ledger", verify.ledger,
+                       "Print what exchanges sent, link by link: equal to the plan's prediction");
   add_json(*verify_app, verify.json);
 
   DiffArguments diff;

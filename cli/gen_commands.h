@@ -48,6 +48,11 @@ struct VerifyArguments {
   std::uint64_t seed = 0;  // 0: none named; else only this one
   int bucket = 0;          // 0: every bucket
   bool true_size = false;
+  std::string explore = "all";
+  std::string replay;  // a token; empty: none
+  bool faults = true;
+  bool shrink = true;
+  bool ledger = false;
   bool json = false;
 };
 int run_verify(const VerifyArguments& arguments);

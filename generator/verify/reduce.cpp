@@ -69,9 +69,11 @@ std::vector<std::pair<Structure, std::vector<int>>> wanted_structures(
 
 class Reducer {
  public:
-  Reducer(std::string_view text, std::string file, const plan::ExchangePlan& plan)
+  Reducer(std::string_view text, std::string file, const plan::ExchangePlan& plan,
+          std::span<const spec::Override> given)
       : text_(text),
         file_(std::move(file)),
+        given_(given),
         scale_(scale_of(plan.ranks())),
         hidden_(reduced_hidden(plan.hidden, plan.ranks())) {}
 
@@ -83,14 +85,13 @@ class Reducer {
       protocols += fmt::format("{}{}: {}", protocols.empty() ? "" : ", ", bucket.tested,
                                plan::to_string(bucket.protocol));
     }
-    const std::vector<spec::Override> overrides{
-        {"model.hidden_size", fmt::format("{}", hidden_)},
-        {"capacity.tokens_per_rank", fmt::format("{}", sizes.back())},
-        {"capacity.buckets", fmt::format("[{}]", fmt::join(sizes, ", "))},
-        {"kernel.num_sms",
-         fmt::format("{{attention: {}, ffn: {}}}", scale_.attention_sms, scale_.ffn_sms)},
-        {"kernel.protocol", fmt::format("{{{}}}", protocols)},
-    };
+    std::vector<spec::Override> overrides(given_.begin(), given_.end());
+    overrides.push_back({"model.hidden_size", fmt::format("{}", hidden_)});
+    overrides.push_back({"capacity.tokens_per_rank", fmt::format("{}", sizes.back())});
+    overrides.push_back({"capacity.buckets", fmt::format("[{}]", fmt::join(sizes, ", "))});
+    overrides.push_back({"kernel.num_sms", fmt::format("{{attention: {}, ffn: {}}}",
+                                                       scale_.attention_sms, scale_.ffn_sms)});
+    overrides.push_back({"kernel.protocol", fmt::format("{{{}}}", protocols)});
     return spec::with_overrides(text_, file_, overrides);
   }
 
@@ -113,12 +114,14 @@ class Reducer {
  private:
   std::string_view text_;
   std::string file_;
+  std::span<const spec::Override> given_;
   const Scale& scale_;
   int hidden_;
 };
 
-Result<plan::ExchangePlan> plan_of(std::string_view text, const std::string& file) {
-  const Result<spec::Spec> spec = spec::parse(text, file);
+Result<plan::ExchangePlan> plan_of(std::string_view text, const std::string& file,
+                                   std::span<const spec::Override> overrides) {
+  const Result<spec::Spec> spec = spec::with_overrides(text, file, overrides);
   if (!spec.ok()) return spec.failure();
   return plan_exchange(*spec);
 }
@@ -138,14 +141,16 @@ int reduced_hidden(int hidden, int ranks) {
   return std::min(hidden, scale.hidden[hidden * 2 % 12 / 4]);
 }
 
-Result<Subject> reduce(std::string_view text, const std::string& file, int bucket) {
-  const Result<plan::ExchangePlan> plan = plan_of(text, file);
+Result<Subject> reduce(std::string_view text, const std::string& file, int bucket,
+                       std::span<const spec::Override> given) {
+  const Result<plan::ExchangePlan> plan = plan_of(text, file, given);
   if (!plan.ok()) return plan.failure();
   const auto wanted = wanted_structures(*plan, bucket, scale_of(plan->ranks()).every_structure);
   if (wanted.empty()) return no_bucket(*plan, bucket);
 
-  const Reducer reducer(text, file, *plan);
+  const Reducer reducer(text, file, *plan, given);
   Subject subject;
+  subject.text = text;
   for (const auto& [structure, stand_for] : wanted) {
     const int above = subject.buckets.empty() ? 0 : subject.buckets.back().tested;
     const Result<int> size = reducer.find_size(structure, above);
@@ -159,17 +164,19 @@ Result<Subject> reduce(std::string_view text, const std::string& file, int bucke
   return subject;
 }
 
-Result<Subject> at_true_size(std::string_view text, const std::string& file, int bucket) {
-  const Result<plan::ExchangePlan> plan = plan_of(text, file);
+Result<Subject> at_true_size(std::string_view text, const std::string& file, int bucket,
+                             std::span<const spec::Override> given) {
+  const Result<plan::ExchangePlan> plan = plan_of(text, file, given);
   if (!plan.ok()) return plan.failure();
   Subject subject;
+  subject.text = text;
   for (const plan::BucketPlan& each : plan->buckets) {
     if (bucket != 0 && each.bucket != bucket) continue;
     subject.buckets.push_back(
         {.tested = each.bucket, .stand_for = {each.bucket}, .protocol = each.protocol});
   }
   if (subject.buckets.empty()) return no_bucket(*plan, bucket);
-  std::vector<spec::Override> overrides;
+  std::vector<spec::Override> overrides(given.begin(), given.end());
   if (bucket != 0) {
     overrides.push_back({"capacity.buckets", fmt::format("[{}]", bucket)});
     overrides.push_back(

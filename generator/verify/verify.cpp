@@ -2,343 +2,261 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <memory>
 #include <utility>
 
-#include "generator/generate.h"
-#include "generator/verify/world.h"
-#include "runtime/emulator/emulator_backend.h"
+#include "generator/verify/session.h"
 
 namespace afdep::verify {
 namespace {
 
-constexpr std::size_t kMaxFailures = 10;
-constexpr int kBackToBack = 3;      // eager exchanges before anybody looks
-constexpr int kEagerRounds = 2;     // with the above: three generations of each parity
-constexpr int kReplaysABucket = 6;  // likewise
-constexpr std::uint32_t kLateGeneration = 0xfffffffcU;  // the wrap comes within the first exchanges
-constexpr std::chrono::milliseconds kAbsentTimeout{20};
+constexpr double kShrinkSeconds = 20;
 
-// One seed: a schedule, routes and payload.
-class Run {
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Verification {
  public:
-  Run(const VerifyOptions& options, const Subject& subject, const bundle::Bundle& bundle,
-      std::uint64_t seed, VerifyReport& report)
-      : options_(options),
-        subject_(subject),
-        bundle_(bundle),
-        seed_(seed),
-        report_(report),
-        random_(seed) {}
+  explicit Verification(const Session& session) : session_(session), options_(session.options()) {}
 
-  // What is wrong with the exchange goes into the report; what stops the run is returned.
-  Result<void> run() {
-    AFDEP_RETURN_IF_FAILED(exchanges());
-    if (options_.faults && seed_ == options_.first_seed && report_.failures.empty()) {
-      return absent_rank();
+  Result<VerifyReport> run() {
+    const auto start = std::chrono::steady_clock::now();
+    Result<void> done;
+    if (!options_.replay.empty()) {
+      done = replay();
+    } else if (options_.explore == Explore::kExhaustive) {
+      done = exhaustive(nullptr);
+    } else {
+      done = seeds();
     }
-    return {};
+    if (!done.ok()) return done.failure();
+    report_.seconds = since(start);
+    return std::move(report_);
+  }
+
+  // Of a bundle made elsewhere.
+  Result<VerifyReport> run(const Case& made) {
+    const auto start = std::chrono::steady_clock::now();
+    AFDEP_RETURN_IF_FAILED(seeds_of(made, false));
+    report_.seconds = since(start);
+    return std::move(report_);
   }
 
  private:
-  Result<void> exchanges() {
-    Result<std::unique_ptr<EmulatorBackend>> backend = make_backend(true);
-    if (!backend.ok()) return backend.failure();
-    WorldOptions options;
-    if (seed_ % 2 == 0) options.generation_before_first = kLateGeneration;
-    Result<std::unique_ptr<World>> world = World::create(**backend, bundle_, options);
-    if (!world.ok()) return world.failure();
-    AFDEP_RETURN_IF_FAILED(eager(**world));
-    if (bundle_.manifest().capture && report_.failures.empty()) {
-      AFDEP_RETURN_IF_FAILED(replayed(**world));
-    }
-    if (bundle_.manifest().has_view && report_.failures.empty()) {
-      AFDEP_RETURN_IF_FAILED(viewed(**world));
-    }
-    if (bundle_.manifest().route_check != bundle::RouteCheck::kTrap && report_.failures.empty()) {
-      AFDEP_RETURN_IF_FAILED(bad_ids(**world));
-    }
-    if (report_.failures.empty()) note((*world)->close_all(), "closing");
-    report_.rows += (*world)->tally().rows;
-    report_.compared += (*world)->tally().values;
-    return {};
-  }
-
-  // Exchanges of all buckets follow each other without anybody waiting for the host.
-  Result<void> eager(World& world) {
-    std::vector<Slot*> slots;
-    for (int i = 0; i < kBackToBack; ++i) {
-      const Result<Slot*> slot = world.add_slot(bucket(i));
-      if (!slot.ok()) return slot.failure();
-      slots.push_back(*slot);
-    }
-    for (int round = 0; round < kEagerRounds && report_.failures.empty(); ++round) {
-      std::vector<ExchangeCase> cases;
-      for (Slot* const slot : slots) {
-        cases.push_back(next_case(world, slot->bucket));
-        AFDEP_RETURN_IF_FAILED(world.load(*slot, cases.back()));
-      }
-      for (Slot* const slot : slots) AFDEP_RETURN_IF_FAILED(world.enqueue_all(*slot, random_));
-      if (!note(world.backend().synchronize_all(), "eager exchanges")) return {};
-      report_.exchanges += kBackToBack;
-      if (!note(world.check_all(), "eager exchanges")) return {};
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        AFDEP_RETURN_IF_FAILED(compare(world, *slots[i], cases[i], "eager"));
-      }
-    }
-    return {};
-  }
-
-  // Graphs of all buckets take turns; ids, weights, payload and replies change in place between
-  // replays.
-  Result<void> replayed(World& world) {
-    struct Captured {
-      Slot* slot;
-      std::vector<int> tokens;
-      std::vector<Graph> graphs;
-    };
-    std::vector<Captured> captured;
-    for (const TestedBucket& tested : subject_.buckets) {
-      const Result<Slot*> slot = world.add_slot(tested.tested);
-      if (!slot.ok()) return slot.failure();
-      ExchangeCase exchange = next_case(world, tested.tested);
-      AFDEP_RETURN_IF_FAILED(world.load(**slot, exchange));
-      Result<std::vector<Graph>> graphs = world.capture(**slot, 1);
-      if (!graphs.ok()) return graphs.failure();
-      captured.push_back({*slot, exchange.tokens(), std::move(*graphs)});
-    }
-    const int replays = std::max(kReplaysABucket, static_cast<int>(captured.size()));
-    for (int replay = 0; replay < replays && report_.failures.empty(); ++replay) {
-      const Captured& each = captured[static_cast<std::size_t>(replay) % captured.size()];
-      const int tested = each.slot->bucket;
-      const ExchangeCase exchange = make_case(world.shape(), tested, world.receive_rows(tested),
-                                              each.tokens, next_routing(), random_);
-      AFDEP_RETURN_IF_FAILED(world.load(*each.slot, exchange));
-      for (int rank = 0; rank < world.ranks(); ++rank) {
-        AFDEP_RETURN_IF_FAILED(world.backend().replay(each.graphs[static_cast<std::size_t>(rank)],
-                                                      world.stream(rank)));
-      }
-      if (!note(world.backend().synchronize_all(), "graph replays")) return {};
-      ++report_.exchanges;
-      ++report_.replays;
-      if (!note(world.check_all(), "graph replays")) return {};
-      AFDEP_RETURN_IF_FAILED(compare(world, *each.slot, exchange, "graph replay"));
-    }
-    for (const Captured& each : captured) {
-      for (const Graph graph : each.graphs) world.backend().destroy_graph(graph);
-    }
-    return {};
-  }
-
-  Result<void> viewed(World& world) {
-    for (const TestedBucket& tested : subject_.buckets) {
-      const Result<Slot*> slot = world.add_slot(tested.tested);
-      if (!slot.ok()) return slot.failure();
-      (*slot)->view = true;
-      AFDEP_RETURN_IF_FAILED(one_exchange(world, **slot, next_case(world, tested.tested), "view"));
-      if (!report_.failures.empty()) return {};
-    }
-    return {};
-  }
-
-  // Ids out of range or repeated are dropped, and reported where the spec asks for that.
-  Result<void> bad_ids(World& world) {
-    const int tested = bucket(0);
-    const Result<Slot*> slot = world.add_slot(tested);
-    if (!slot.ok()) return slot.failure();
-    const std::vector<int> full(static_cast<std::size_t>(world.shape().sources), tested);
-    const ExchangeCase exchange = make_case(world.shape(), tested, world.receive_rows(tested), full,
-                                            Routing::kBadIds, random_);
-    AFDEP_RETURN_IF_FAILED(world.load(**slot, exchange));
-    AFDEP_RETURN_IF_FAILED(world.enqueue_all(**slot, random_));
-    if (!note(world.backend().synchronize_all(), "bad ids")) return {};
-    ++report_.exchanges;
-    for (int source = 0; source < world.shape().sources; ++source) {
-      const int rank = bundle_.manifest().world_rank(bundle::Role::kAttention, source);
-      const bool reported = !world.buffer(rank).check().ok();
-      const bool expected =
-          bundle_.manifest().route_check == bundle::RouteCheck::kReport &&
-          has_bad_id(exchange.inputs[static_cast<std::size_t>(source)], world.shape());
-      if (reported != expected) {
-        fail(fmt::format("bad ids: attention {} {}", source,
-                         reported ? "reported an id that is legal" : "did not report its bad id"));
-      }
-    }
-    return compare(world, **slot, exchange, "bad ids");
-  }
-
-  // One FFN rank never comes. Whoever waits for it says so, and the rest of the process goes on.
-  Result<void> absent_rank() {
-    Result<std::unique_ptr<EmulatorBackend>> backend = make_backend(false);
-    if (!backend.ok()) return backend.failure();
-    Result<std::unique_ptr<World>> made =
-        World::create(**backend, bundle_, {.device_timeout = kAbsentTimeout});
+  Result<void> seeds() {
+    Result<Case> made = session_.make_case(Limits{});
     if (!made.ok()) return made.failure();
-    World& world = **made;
-    const int tested = bucket(0);
-    const Result<Slot*> slot = world.add_slot(tested);
-    if (!slot.ok()) return slot.failure();
-    const std::vector<int> full(static_cast<std::size_t>(world.shape().sources), tested);
-    const ExchangeCase exchange = make_case(world.shape(), tested, world.receive_rows(tested), full,
-                                            Routing::kDistinctWorkers, random_);
-    AFDEP_RETURN_IF_FAILED(world.load(**slot, exchange));
-    const int absent = random_.below(world.shape().workers);
-    const int absent_rank = bundle_.manifest().world_rank(bundle::Role::kFfn, absent);
-    for (int rank = 0; rank < world.ranks(); ++rank) {
-      if (rank != absent_rank) AFDEP_RETURN_IF_FAILED(world.enqueue(**slot, rank));
+    return seeds_of(*made, options_.shrink);
+  }
+
+  Result<void> seeds_of(const Case& made, bool shrink) {
+    describe(made);
+    const int seeds = options_.seeds == 0 ? default_seeds(made.plan.ranks()) : options_.seeds;
+    for (int i = 0; i < seeds && report_.failures.empty(); ++i) {
+      RunOptions run;
+      run.seed = options_.first_seed + static_cast<std::uint64_t>(i);
+      run.explore = strategy_of(options_.explore, run.seed);
+      run.faults = options_.faults && i == 0;
+      AFDEP_RETURN_IF_FAILED(one(made, run, {}, shrink));
+      ++report_.seeds;
+      if (options_.on_progress) options_.on_progress(report_.seeds, seeds);
     }
-    if (!note((*backend)->synchronize_all(), "absent rank")) return {};
-    for (int source = 0; source < world.shape().sources; ++source) {
-      const int rank = bundle_.manifest().world_rank(bundle::Role::kAttention, source);
-      const Result<void> checked = world.buffer(rank).check();
-      const bool waits = sends_to(exchange, source, absent);
-      const bool named =
-          !checked.ok() && checked.diagnostics().front().code == ErrorCode::kWaitTimedOut &&
-          checked.diagnostics().front().message.find(fmt::format("worker {}", absent)) !=
-              std::string::npos;
-      if (waits && !named) {
-        fail(fmt::format("absent rank: attention {} did not say that it waits for worker {}: {}",
-                         source, absent,
-                         checked.ok() ? "no fault" : to_string(checked.diagnostics())));
-      } else if (!waits && !checked.ok()) {
-        fail(fmt::format("absent rank: attention {} waits for nobody but says: {}", source,
-                         to_string(checked.diagnostics())));
+    return {};
+  }
+
+  Result<void> one(const Case& made, const RunOptions& run, const Limits& limits, bool shrink) {
+    Result<RunReport> ran = verify::run(made.subject, made.plan, made.bundle, run);
+    if (!ran.ok()) return ran.failure();
+    report_.exchanges += ran->exchanges;
+    report_.replays += ran->replays;
+    report_.rows += ran->rows;
+    report_.compared += ran->compared;
+    report_.faults += ran->faults;
+    report_.ledger.insert(report_.ledger.end(), ran->ledger.begin(), ran->ledger.end());
+    if (ran->failures.empty()) return {};
+    AFDEP_RETURN_IF_FAILED(report(fmt::format("seed {}", run.seed), run, limits, *ran));
+    if (!shrink) return {};
+    const Result<std::optional<Shrunk>> smaller =
+        verify::shrink(session_, made.plan, run, kShrinkSeconds);
+    if (!smaller.ok()) return smaller.failure();
+    if (!smaller->has_value()) return {};
+    const Shrunk& shrunk = **smaller;
+    const std::string size = fmt::format(
+        "{}A{}F, {} exchange{}{}",
+        shrunk.limits.attention_ranks == 0 ? made.plan.attention_ranks
+                                           : shrunk.limits.attention_ranks,
+        shrunk.limits.ffn_ranks == 0 ? made.plan.ffn_ranks : shrunk.limits.ffn_ranks,
+        shrunk.limits.exchanges, shrunk.limits.exchanges == 1 ? "" : "s",
+        shrunk.limits.tokens == 0 ? std::string()
+                                  : fmt::format(", {} token{} a source", shrunk.limits.tokens,
+                                                shrunk.limits.tokens == 1 ? "" : "s"));
+    return report(fmt::format("fails too with {}, seed {}", size, shrunk.run.seed), shrunk.run,
+                  shrunk.limits, shrunk.report);
+  }
+
+  Result<void> replay() {
+    const Result<Token> token = decode(options_.replay);
+    if (!token.ok()) return token.failure();
+    const Result<Token> mine = session_.token({}, {});
+    if (!mine.ok()) return mine.failure();
+    AFDEP_RETURN_IF_FAILED(check_token(*token, mine->version, mine->spec_digest, session_.file()));
+    if (token->explore == static_cast<std::uint8_t>(emulator::Explore::kExhaustive)) {
+      return exhaustive(&*token);
+    }
+    VerifyOptions options = options_;
+    options.bucket = token->bucket;
+    options.true_size = token->true_size;
+    const Session session(session_.text(), session_.file(), options);
+    const Limits limits{.attention_ranks = token->attention_ranks,
+                        .ffn_ranks = token->ffn_ranks,
+                        .tokens = token->tokens,
+                        .exchanges = token->exchanges};
+    Result<Case> made = session.make_case(limits);
+    if (!made.ok()) return made.failure();
+    describe(*made);
+    RunOptions run;
+    run.seed = token->seed;
+    run.explore = static_cast<emulator::Explore>(token->explore);
+    run.faults = token->faults;
+    run.tokens = token->tokens;
+    run.exchanges = token->exchanges;
+    Verification again(session);
+    AFDEP_RETURN_IF_FAILED(again.one(*made, run, limits, false));
+    report_.seeds = 1;
+    report_.exchanges = again.report_.exchanges;
+    report_.rows = again.report_.rows;
+    report_.compared = again.report_.compared;
+    report_.failures = std::move(again.report_.failures);
+    report_.token = again.report_.token;
+    if (report_.failures.empty()) {
+      complain("the replayed run does not fail",
+               "the kernels have changed since the token was printed");
+    } else if (again.trace_ != token->trace) {
+      complain("the replayed run fails, but not at the same instruction as the one of the token",
+               "the kernels have changed since the token was printed");
+    }
+    return {};
+  }
+
+  // `token`: only its schedule; null: all.
+  Result<void> exhaustive(const Token* token) {
+    Result<std::vector<Subject>> subjects = tiny_subjects(session_.text(), session_.file());
+    if (!subjects.ok()) return subjects.failure();
+    for (std::size_t i = 0; i < subjects->size() && report_.failures.empty(); ++i) {
+      if (token != nullptr && token->search != static_cast<int>(i)) continue;
+      Result<Case> made = session_.make_case(std::move((*subjects)[i]));
+      if (!made.ok()) return made.failure();
+      std::vector<TestedBucket> buckets = report_.buckets;
+      describe(*made);
+      buckets.insert(buckets.end(), report_.buckets.begin(), report_.buckets.end());
+      report_.buckets = std::move(buckets);
+      ExhaustiveOptions options;
+      options.seconds = options_.exhaustive_seconds;
+      if (token != nullptr) {
+        options.replay = token->choices;
+        options.replay_fill = token->fill;
+      }
+      Result<ExhaustiveResult> result = explore(made->subject, made->bundle, options);
+      if (!result.ok()) return result.failure();
+      if (!result->failures.empty()) {
+        RunOptions run;
+        run.explore = emulator::Explore::kExhaustive;
+        Result<Token> printed = session_.token(run, {});
+        if (!printed.ok()) return printed.failure();
+        printed->search = static_cast<int>(i);
+        printed->fill = result->fill;
+        printed->choices = result->choices;
+        report_.token = encode(*printed);
+        for (const std::string& failure : result->failures) {
+          complain(fmt::format("schedule {} of {}: {}", result->schedules,
+                               plan::to_string(result->protocol), failure),
+                   repeat());
+        }
+      } else if (token != nullptr) {
+        complain("the replayed schedule does not fail",
+                 "the kernels have changed since the token was printed");
+      }
+      report_.exhaustive.push_back(std::move(*result));
+      if (options_.on_progress) {
+        options_.on_progress(static_cast<int>(i) + 1, static_cast<int>(subjects->size()));
       }
     }
-    ++report_.faults;
     return {};
   }
 
-  Result<std::unique_ptr<EmulatorBackend>> make_backend(bool stop_on_stall) const {
-    EmulatorOptions options;
-    options.schedule.seed = seed_;
-    options.schedule.stop_on_stall = stop_on_stall;
-    return EmulatorBackend::create(options);
+  void describe(const Case& made) {
+    const bundle::Manifest& manifest = made.bundle.manifest();
+    report_.name = manifest.name;
+    report_.attention_ranks = manifest.attention_ranks;
+    report_.ffn_ranks = manifest.ffn_ranks;
+    report_.hidden = manifest.hidden;
+    report_.experts = manifest.experts;
+    report_.top_k = manifest.top_k;
+    report_.buckets = made.subject.buckets;
   }
 
-  [[nodiscard]] int bucket(int turn) const {
-    return subject_.buckets[static_cast<std::size_t>(turn) % subject_.buckets.size()].tested;
-  }
-
-  Routing next_routing() {
-    const auto legal = legal_routings();
-    return legal[(seed_ + static_cast<std::uint64_t>(routings_++)) % legal.size()];
-  }
-
-  ExchangeCase next_case(const World& world, int tested) {
-    const std::vector<int> tokens = token_counts(world.shape(), tested, cases_++, random_);
-    return make_case(world.shape(), tested, world.receive_rows(tested), tokens, next_routing(),
-                     random_);
-  }
-
-  Result<void> one_exchange(World& world, Slot& slot, const ExchangeCase& exchange,
-                            std::string_view kind) {
-    AFDEP_RETURN_IF_FAILED(world.load(slot, exchange));
-    AFDEP_RETURN_IF_FAILED(world.enqueue_all(slot, random_));
-    if (!note(world.backend().synchronize_all(), kind)) return {};
-    ++report_.exchanges;
-    if (!note(world.check_all(), kind)) return {};
-    return compare(world, slot, exchange, kind);
-  }
-
-  Result<void> compare(World& world, const Slot& slot, const ExchangeCase& exchange,
-                       std::string_view kind) {
-    const Result<std::vector<std::string>> differences = world.compare(slot, exchange);
-    if (!differences.ok()) return differences.failure();
-    for (const std::string& difference : *differences) {
-      fail(fmt::format("{}, bucket {}, routing {}: {}", kind, exchange.bucket,
-                       to_string(exchange.routing), difference));
+  Result<void> report(const std::string& what, const RunOptions& run, const Limits& limits,
+                      const RunReport& found) {
+    trace_ = found.trace;
+    Result<Token> token = session_.token(run, limits);
+    if (!token.ok()) return token.failure();
+    token->trace = found.trace;
+    report_.token = encode(*token);
+    for (const std::string& failure : found.failures) {
+      complain(fmt::format("{} ({}): {}", what, emulator::to_string(run.explore), failure),
+               repeat());
     }
     return {};
   }
 
-  // False, and a failure in the report, if `result` is one.
-  bool note(const Result<void>& result, std::string_view doing) {
-    if (result.ok()) return true;
-    for (const Diagnostic& diagnostic : result.diagnostics()) {
-      fail(fmt::format("{}: {}", doing, diagnostic.message));
-    }
-    return false;
+  [[nodiscard]] std::string repeat() const {
+    return fmt::format("repeat: afdep-gen verify {} --replay {}", session_.file(), report_.token);
   }
 
-  void fail(std::string message) {
-    if (report_.failures.size() >= kMaxFailures) return;
+  void complain(std::string message, std::string note) {
     report_.failures.push_back(
-        {ErrorCode::kVerification,
-         {subject_.spec.file, 0, 0},
-         fmt::format("seed {}: {}", seed_, message),
-         fmt::format("repeat: afdep-gen verify {} --seed {}{}{}", subject_.spec.file, seed_,
-                     options_.bucket == 0 ? "" : fmt::format(" --bucket {}", options_.bucket),
-                     options_.true_size ? " --true-size" : "")});
+        {ErrorCode::kVerification, {session_.file(), 0, 0}, std::move(message), std::move(note)});
   }
 
-  static bool has_bad_id(const SourceInput& input, const Shape& shape) {
-    const auto top_k = static_cast<std::size_t>(shape.top_k);
-    for (std::size_t i = 0; i < input.ids.size(); ++i) {
-      const std::int64_t id = input.ids[i];
-      if (id < -1 || id >= shape.experts) return true;
-      const auto token = input.ids.begin() + static_cast<std::ptrdiff_t>(i / top_k * top_k);
-      const auto here = input.ids.begin() + static_cast<std::ptrdiff_t>(i);
-      if (id != -1 && std::find(token, here, id) != here) return true;
-    }
-    return false;
-  }
-
-  static bool sends_to(const ExchangeCase& exchange, int source, int worker) {
-    return std::ranges::any_of(exchange.received[static_cast<std::size_t>(worker)].rows,
-                               [source](const ReceivedRow& row) { return row.source == source; });
-  }
-
+  const Session& session_;
   const VerifyOptions& options_;
-  const Subject& subject_;
-  const bundle::Bundle& bundle_;
-  std::uint64_t seed_;
-  VerifyReport& report_;
-  Random random_;
-  int cases_ = 0;
-  int routings_ = 0;
+  VerifyReport report_;
+  std::uint64_t trace_ = 0;  // of the newest failing run
 };
 
 }  // namespace
 
-int default_seeds(int ranks) { return ranks <= 8 ? 3 : ranks <= 32 ? 2 : 1; }
-
-Result<VerifyReport> verify_bundle(const Subject& subject, const bundle::Bundle& bundle,
-                                   const VerifyOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const bundle::Manifest& manifest = bundle.manifest();
-  VerifyReport report;
-  report.name = manifest.name;
-  report.attention_ranks = manifest.attention_ranks;
-  report.ffn_ranks = manifest.ffn_ranks;
-  report.hidden = manifest.hidden;
-  report.experts = manifest.experts;
-  report.top_k = manifest.top_k;
-  report.buckets = subject.buckets;
-  const int seeds = options.seeds == 0 ? default_seeds(manifest.ranks()) : options.seeds;
-  for (int i = 0; i < seeds && report.failures.empty(); ++i) {
-    const std::uint64_t seed = options.first_seed + static_cast<std::uint64_t>(i);
-    Run run(options, subject, bundle, seed, report);
-    AFDEP_RETURN_IF_FAILED(run.run());
-    ++report.seeds;
-    if (options.on_progress) options.on_progress(report.seeds, seeds);
+std::string_view to_string(Explore explore) {
+  switch (explore) {
+    case Explore::kAll:
+      return "all";
+    case Explore::kRandom:
+      return "random";
+    case Explore::kPct:
+      return "pct";
+    case Explore::kLate:
+      return "late";
+    case Explore::kExhaustive:
+      return "exhaustive";
   }
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return report;
+  return "explore";
 }
+
+int default_seeds(int ranks) { return ranks <= 8 ? 3 : ranks <= 32 ? 2 : 1; }
 
 Result<VerifyReport> verify(std::string_view text, const std::string& file,
                             const VerifyOptions& options) {
-  const Result<Subject> subject = options.true_size ? at_true_size(text, file, options.bucket)
-                                                    : reduce(text, file, options.bucket);
-  if (!subject.ok()) return subject.failure();
-  GenerateOptions emit_only;
-  emit_only.emit_only = true;
-  const Result<Generated> generated = generate(subject->spec, emit_only);
-  if (!generated.ok()) return generated.failure();
-  return verify_bundle(*subject, generated->bundle, options);
+  const Session session(text, file, options);
+  return Verification(session).run();
+}
+
+Result<VerifyReport> verify_bundle(const Subject& subject, const bundle::Bundle& bundle,
+                                   const VerifyOptions& options) {
+  Result<plan::ExchangePlan> plan = plan_exchange(subject.spec);
+  if (!plan.ok()) return plan.failure();
+  const Session session(subject.text, subject.spec.file, options);
+  return Verification(session).run(Case{subject, std::move(*plan), bundle});
 }
 
 }  // namespace afdep::verify

@@ -8,6 +8,33 @@
 
 namespace afdep::verify {
 
+namespace {
+
+// Passes everything on and remembers the windows.
+class Watched final : public Communicator {
+ public:
+  Watched(Communicator& real, std::vector<std::uint8_t*>& windows)
+      : real_(real), windows_(windows) {}
+
+  [[nodiscard]] int rank() const override { return real_.rank(); }
+  [[nodiscard]] int size() const override { return real_.size(); }
+  [[nodiscard]] Backend& backend() const override { return real_.backend(); }
+  [[nodiscard]] int ranks_on_device() const override { return real_.ranks_on_device(); }
+  Result<Window> register_window(std::size_t bytes, std::span<const Field> fields) override {
+    Result<Window> window = real_.register_window(bytes, fields);
+    if (window.ok()) windows_ = window->address;
+    return window;
+  }
+  void release_window(const Window& window) override { real_.release_window(window); }
+  Result<void> ready(const Window& window) override { return real_.ready(window); }
+
+ private:
+  Communicator& real_;
+  std::vector<std::uint8_t*>& windows_;
+};
+
+}  // namespace
+
 World::World(Backend& backend, const bundle::Manifest& manifest)
     : backend_(backend),
       manifest_(manifest),
@@ -27,7 +54,10 @@ World::~World() {
 Result<std::unique_ptr<World>> World::create(Backend& backend, const bundle::Bundle& bundle,
                                              const WorldOptions& options) {
   std::unique_ptr<World> world(new World(backend, bundle.manifest()));
-  world->communicators_ = make_loopback(backend, world->ranks());
+  world->loopback_ = make_loopback(backend, world->ranks());
+  for (const std::unique_ptr<Communicator>& real : world->loopback_) {
+    world->communicators_.push_back(std::make_unique<Watched>(*real, world->windows_));
+  }
   for (const std::unique_ptr<Communicator>& communicator : world->communicators_) {
     const Result<Stream> stream = backend.create_stream();
     if (!stream.ok()) return stream.failure();
@@ -52,6 +82,10 @@ int World::receive_rows(int bucket) const {
 
 Stream World::stream(int world_rank) const {
   return streams_.at(static_cast<std::size_t>(world_rank));
+}
+
+std::uint8_t* World::window(int world_rank) const {
+  return windows_.at(static_cast<std::size_t>(world_rank));
 }
 
 Buffer& World::buffer(int world_rank) { return buffers_.at(static_cast<std::size_t>(world_rank)); }

@@ -68,6 +68,8 @@ class World {
   [[nodiscard]] const Tally& tally() const { return tally_; }
   [[nodiscard]] Backend& backend() const { return backend_; }
   [[nodiscard]] Stream stream(int world_rank) const;
+  // The registered window of a rank; window_bytes of the manifest.
+  [[nodiscard]] std::uint8_t* window(int world_rank) const;
   [[nodiscard]] Buffer& buffer(int world_rank);
   [[nodiscard]] int ranks() const { return manifest_.ranks(); }
 
@@ -104,7 +106,9 @@ class World {
   bundle::Manifest manifest_;
   Shape shape_;
   Tally tally_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;  // by world rank
+  std::vector<std::unique_ptr<Communicator>> loopback_;       // by world rank
+  std::vector<std::unique_ptr<Communicator>> communicators_;  // likewise: watch over the above
+  std::vector<std::uint8_t*> windows_;                        // likewise
   std::vector<Stream> streams_;
   std::vector<Buffer> buffers_;
   std::vector<std::unique_ptr<Slot>> slots_;

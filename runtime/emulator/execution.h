@@ -63,6 +63,7 @@ struct Thread {
   std::uint64_t wait_start_ns = 0;
   std::uint64_t wake_ns = 0;      // kPolling: when virtual time wakes it
   std::uint64_t look = 0;         // number of the newest store when this round of polls began
+  std::size_t poll_bucket = 0;    // kPolling
   Thread* next_poller = nullptr;  // in the list of its bucket
   Thread* previous_poller = nullptr;
 

@@ -36,15 +36,15 @@ constexpr Scope scope_of(Scheduler::AccessKind kind) {
   return Scope::kThread;
 }
 
-// No access is larger than 16 bytes or crosses such a boundary.
-std::size_t bucket_of(const void* at) {
-  const std::uint64_t unit = reinterpret_cast<std::uintptr_t>(at) >> 4;
-  return unit * 0x9e3779b97f4a7c15u >> 52;  // 12 bits
-}
-
 // The same 16 bytes have the same number in every run that allocates the same.
 std::uint64_t cell_of(const Allocation& allocation, const void* at) {
   return allocation.number << 40 | (reinterpret_cast<std::uintptr_t>(at) - allocation.begin) >> 4;
+}
+
+// No access is larger than 16 bytes or crosses such a boundary. Not of the address: a schedule must
+// not depend on where memory happens to lie.
+std::size_t bucket_of(const Allocation& allocation, const void* at) {
+  return cell_of(allocation, at) * 0x9e3779b97f4a7c15u >> 52;  // 12 bits
 }
 
 bool same_unit(const void* a, const void* b) {
@@ -103,7 +103,10 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
     const DeviceMemory::Foreign foreign = memory_.foreign_store(self.id.rank, at, bytes);
     if (foreign == DeviceMemory::Foreign::kRefused) refuse(Fault::Kind::kOutsideRanges);
     count_store(self, *allocation, kind, bytes, foreign == DeviceMemory::Foreign::kDoneWord);
-    chains_[reinterpret_cast<std::uintptr_t>(at) >> 4] = self.hops + 1;
+    // A done word of this exchange may be seen in it, but nobody needs it before the next but one.
+    if (foreign != DeviceMemory::Foreign::kDoneWord) {
+      chains_[reinterpret_cast<std::uintptr_t>(at) >> 4] = self.hops + 1;
+    }
     if (injection_.kind == Injection::Kind::kCorrupts && injection_.rank == self.id.rank) {
       corrupt(self, kind, value);
     }
@@ -126,9 +129,10 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
       model_->store(access, value);
       break;
   }
-  newest_store_[bucket_of(at)] = ++stores_;
+  const std::size_t bucket = bucket_of(*allocation, at);
+  newest_store_[bucket] = ++stores_;
   if (pollers_count_ == 0) return;
-  wake_pollers(at);
+  wake_pollers(at, bucket);
   if (kind == AccessKind::kStoreRelaxed) {
     // An abort word: every wait of the rank looks at it beside its own word.
     for_each_poller([&](Thread& thread) {
@@ -231,6 +235,8 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
   // Time does not pass in an exhaustive exploration, so device code need not read the clock.
   const bool fresh = exploration_ == nullptr && (!self.waiting || !self.wait.same_wait(wait));
   self.wait = wait;
+  const Allocation* const awaited = memory_.find(wait.at, 4);
+  const std::size_t bucket = awaited == nullptr ? 0 : bucket_of(*awaited, wait.at);
   if (fresh) {
     self.waiting = true;
     self.wait_start_ns = now_ns_;
@@ -238,7 +244,7 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
     // Goes on at once: device code reads its clock after the first poll, and its wait ends with
     // that time as the start.
     switch_out(self);
-  } else if (newest_store_[bucket_of(wait.at)] > self.look) {
+  } else if (newest_store_[bucket] > self.look) {
     // The word may have changed after this thread read it: a wait for several words reads others in
     // between.
     switch_out(self);
@@ -246,7 +252,7 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
     const std::uint64_t bound = self.warp->block->run->timeout_ns;
     self.wake_ns = bound != 0 ? later(self.wait_start_ns, bound)
                               : later(now_ns_, kFirstNapNs << std::min(self.wait_doublings, 50u));
-    sleep(self);
+    sleep(self, bucket);
     if (now_ns_ >= self.wake_ns) {
       if (bound == 0) ++self.wait_doublings;
       // If device code goes on waiting, its idea of the start is a later one.
@@ -256,8 +262,9 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
   self.look = stores_;
 }
 
-void Scheduler::sleep(Thread& self) {
-  Thread*& head = pollers_[bucket_of(self.wait.at)];
+void Scheduler::sleep(Thread& self, std::size_t bucket) {
+  self.poll_bucket = bucket;
+  Thread*& head = pollers_[bucket];
   self.previous_poller = nullptr;
   self.next_poller = head;
   if (head != nullptr) head->previous_poller = &self;
@@ -272,7 +279,7 @@ void Scheduler::wake(Thread& thread) {
   if (thread.previous_poller != nullptr) {
     thread.previous_poller->next_poller = thread.next_poller;
   } else {
-    pollers_[bucket_of(thread.wait.at)] = thread.next_poller;
+    pollers_[thread.poll_bucket] = thread.next_poller;
   }
   thread.next_poller = nullptr;
   thread.previous_poller = nullptr;
@@ -280,8 +287,8 @@ void Scheduler::wake(Thread& thread) {
   make_runnable(thread);
 }
 
-void Scheduler::wake_pollers(const void* at) {
-  for (Thread* thread = pollers_[bucket_of(at)]; thread != nullptr;) {
+void Scheduler::wake_pollers(const void* at, std::size_t bucket) {
+  for (Thread* thread = pollers_[bucket]; thread != nullptr;) {
     Thread* const next = thread->next_poller;
     if (same_unit(thread->wait.at, at)) wake(*thread);
     thread = next;

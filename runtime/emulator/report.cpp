@@ -17,6 +17,9 @@
 namespace afdep::emulator {
 namespace {
 
+// Generations by which a peer can be ahead in any test.
+constexpr std::uint32_t kLapped = 64;
+
 std::string phase_name(std::uint32_t phase) {
   switch (phase) {
     case kPhaseDone:
@@ -149,6 +152,43 @@ std::vector<std::string> waiters(const Scheduler& scheduler) {
   return lines;
 }
 
+// What the waits of a deadlock have in common, in the words of docs/protocol.md; empty if nothing
+// known.
+std::string hazard(const Scheduler& scheduler) {
+  bool lapped = false;
+  bool unproven = false;
+  for (const auto& stream : scheduler.streams()) {
+    for (const QueuedOperation& queued : stream->queue) {
+      if (queued.run == nullptr) continue;
+      for (const auto& block : queued.run->live) {
+        for (const Thread& thread : block->threads) {
+          if (thread.state != ThreadState::kPolling) continue;
+          // Generations run 1, ..., kLastGeneration, 1, ...: a few ahead, across the wrap too.
+          std::uint32_t ahead = thread.wait.seen - thread.wait.expected;
+          if (thread.wait.seen < thread.wait.expected) ahead -= 1;
+          const bool newer = thread.wait.seen != 0 && ahead >= 1 && ahead <= kLapped;
+          if (thread.wait.phase == kPhaseDone) {
+            unproven = true;
+          } else {
+            lapped |= newer;
+          }
+        }
+      }
+    }
+  }
+  if (lapped) {
+    return "\n  a newer generation stands where an older one is awaited: the place was written "
+           "again "
+           "before it was read (rule 3: reuse needs proof)";
+  }
+  if (unproven) {
+    return "\n  a done word does not come: without it an inbox half is never written again (rule "
+           "3: "
+           "reuse needs proof)";
+  }
+  return {};
+}
+
 std::vector<std::string> warp_states(const Warp& warp, const DeviceMemory& memory) {
   std::vector<std::string> lines;
   Groups groups;
@@ -274,6 +314,7 @@ Failure describe(const Fault& fault, const Scheduler& scheduler, const ScheduleO
       break;
     case Kind::kStall:
       text = "deadlock: no thread of any rank can run";
+      text += hazard(scheduler);
       append(text, waiters(scheduler));
       break;
     case Kind::kNoMemory:

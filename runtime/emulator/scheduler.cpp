@@ -46,7 +46,6 @@ Scheduler::~Scheduler() { drop_everything(); }
 
 void Scheduler::restart(std::uint64_t seed) {
   choices_.restart(seed, exploration_);
-  strategy_->restart();
   counts_ = {};
   last_ = nullptr;
   options_.seed = seed;
@@ -69,6 +68,7 @@ Result<void> Scheduler::run(StreamQueue* target) {
   fault_ = {};
   fruitless_ = 0;
   streams_dirty_ = true;
+  if (exploration_ == nullptr) strategy_->restart();
   CrashGuard guard;
   if (sigsetjmp(guard.back(), 1) == 0) {
     loop(target);

@@ -133,9 +133,9 @@ class Scheduler {
   // Who can run.
   void make_runnable(Thread& thread);
   void make_unrunnable(Thread& thread, ThreadState state);
-  void sleep(Thread& self);
+  void sleep(Thread& self, std::size_t bucket);
   void wake(Thread& thread);
-  void wake_pollers(const void* at);
+  void wake_pollers(const void* at, std::size_t bucket);
   template <typename Visitor>
   void for_each_poller(const Visitor& visit);
   bool pass_time();

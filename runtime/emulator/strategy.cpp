@@ -106,7 +106,7 @@ class PctStrategy final : public Strategy {
   bool starts_block() override { return true; }
 
  private:
-  static constexpr std::uint64_t kFirstLength = 20'000;
+  static constexpr std::uint64_t kFirstLength = 4'000;
 
   std::uint64_t key_of(const Warp& warp) const {
     const ThreadId& id = warp.threads.front().id;

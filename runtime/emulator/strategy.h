@@ -23,7 +23,7 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // A run begins anew.
+  // A run begins, the first or another one. Called before anything else.
   virtual void restart() = 0;
   // Whose lane runs next. `runnable` is not empty; `last` is where the last lane ran, if it can go
   // on, else null.
@@ -45,7 +45,7 @@ class Strategy {
   Choices& choices_;
 };
 
-// Any but kExhaustive. `ranks` is asked for when a run begins: how many there are.
+// For kExhaustive, whose decisions an Exploration takes, any. depth: of kPct.
 std::unique_ptr<Strategy> make_strategy(Explore explore, Choices& choices, int depth);
 
 }  // namespace afdep::emulator

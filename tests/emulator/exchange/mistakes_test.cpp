@@ -70,7 +70,7 @@ TEST_P(EveryMistake, IsFound) {
   ASSERT_FALSE(report->failures.empty());
   EXPECT_THAT(to_string(report->failures), HasSubstr(GetParam().found));
   EXPECT_EQ(report->failures.front().code, ErrorCode::kVerification);
-  EXPECT_THAT(report->failures.front().note, HasSubstr("afdep-gen verify victim.yaml --seed "));
+  EXPECT_THAT(report->failures.front().note, HasSubstr("afdep-gen verify victim.yaml --replay "));
 }
 
 INSTANTIATE_TEST_SUITE_P(
