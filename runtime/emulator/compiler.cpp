@@ -16,11 +16,13 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
 #include <llvm/TargetParser/Host.h>
 
 #include "runtime/emulator/hooks.h"
+#include "runtime/emulator/instrument.h"
 #include "templates/embedded.h"
 
 namespace afdep::emulator {
@@ -29,12 +31,14 @@ namespace {
 constexpr std::string_view kRun = "afdep_emu_run";
 constexpr std::string_view kArgsBytes = "afdep_emu_args_bytes";
 constexpr std::string_view kTimeout = "afdep_emu_timeout_ns";
+constexpr std::string_view kGeneration = "afdep_emu_generation";
 
 // Follows the kernel's text: what the scheduler needs to know of it, whatever its argument struct
 // is.
 std::string entry_points(std::string_view symbol) {
   return fmt::format(R"(
 #line 1 "entry points of {0}"
+#include "afdep/generation.h"
 namespace afdep::emulator {{
 template <typename Args>
 constexpr unsigned long args_bytes(void (*)(Args)) {{ return sizeof(Args); }}
@@ -48,12 +52,28 @@ unsigned long timeout_ns(void (*)(Args), const void* args) {{
     return 0;
   }}
 }}
+// Kernels that open an exchange read `finished`, those that complete it `started`.
+template <typename Args>
+unsigned generation(void (*)(Args), const void* args) {{
+  if constexpr (requires(const Args& a) {{ a.common.control->finished; }}) {{
+    const Args& a = *static_cast<const Args*>(args);
+    if (a.common.control == nullptr) return 0;
+    if constexpr (requires {{ a.ids; }} || requires {{ a.ends; }}) {{
+      return next_generation(a.common.control->finished);
+    }} else {{
+      return a.common.control->started;
+    }}
+  }} else {{
+    return 0;
+  }}
+}}
 }}
 extern "C" void {1}(const void* args) {{ afdep::emulator::run(&{0}, args); }}
 extern "C" unsigned long {2}() {{ return afdep::emulator::args_bytes(&{0}); }}
 extern "C" unsigned long {3}(const void* args) {{ return afdep::emulator::timeout_ns(&{0}, args); }}
+extern "C" unsigned {4}(const void* args) {{ return afdep::emulator::generation(&{0}, args); }}
 )",
-                     symbol, kRun, kArgsBytes, kTimeout);
+                     symbol, kRun, kArgsBytes, kTimeout, kGeneration);
 }
 
 // Keeps what Clang says, notes folded into the diagnostic that they explain.
@@ -116,6 +136,8 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
       "AFDEP_EMULATOR", "-Wall", "-Wextra",
       // Whether a loop could be unrolled is a matter of the GPU's compiler.
       "-Wno-pass-failed",
+      // For reports; the machine code carries none of it.
+      "-debug-info-kind=line-tables-only", "-dwarf-version=5",
       // Prints no count of errors.
       "-fno-caret-diagnostics", "-mrelocation-model", "pic", "-pic-level", "2", "-fno-rtti",
       source_name.c_str()};
@@ -128,6 +150,9 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
                                                  compiler.getDiagnostics())) {
     return Failure(std::move(collector->found));
   }
+  Diagnostics refused;
+  invocation->getCodeGenOpts().PassBuilderCallbacks.emplace_back(
+      [&](llvm::PassBuilder& builder) { add_instrumentation(builder, source_name, refused); });
   compiler.setInvocation(std::move(invocation));
   // The invocation's warning flags reach the engine only when it is made again.
   compiler.createDiagnostics(collector.get(), /*ShouldOwnClient=*/false);
@@ -137,6 +162,7 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
   clang::EmitLLVMOnlyAction action(parsed.context.get());
   const bool ran = compiler.ExecuteAction(action);
   if (!collector->found.empty()) return Failure(std::move(collector->found));
+  if (!refused.empty()) return Failure(std::move(refused));
   parsed.module = action.takeModule();
   if (!ran || parsed.module == nullptr) {
     return Failure(ErrorCode::kToolchain,
@@ -229,6 +255,9 @@ class Jit {
     auto timeout = jit_->lookup(space, kTimeout);
     if (!timeout) return timeout.takeError();
     kernel.timeout_ns = timeout->toPtr<std::uint64_t (*)(const void*)>();
+    auto generation = jit_->lookup(space, kGeneration);
+    if (!generation) return generation.takeError();
+    kernel.generation = generation->toPtr<std::uint32_t (*)(const void*)>();
     return kernel;
   }
 

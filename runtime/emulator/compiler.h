@@ -16,6 +16,9 @@ struct CompiledKernel {
   std::size_t args_bytes = 0;               // size of the kernel's one argument struct
   // The bound of the kernel's waits, CommonArgs::timeout_ns; 0 if its arguments have no CommonArgs.
   std::uint64_t (*timeout_ns)(const void* args) = nullptr;
+  // Which exchange a launch belongs to, by the generation words as they are before it; 0 if it has
+  // none.
+  std::uint32_t (*generation)(const void* args) = nullptr;
 };
 
 // Compiles `source` against the device headers of the emulator. Every diagnostic is an error

@@ -72,7 +72,7 @@ class EmulatorBackend::State {
   }
 
   // Onto the stream, or into the graph that it captures.
-  static void enqueue(StreamState& stream, Operation operation) {
+  void enqueue(StreamState& stream, Operation operation) {
     if (stream.capturing) {
       stream.captured.push_back(std::move(operation));
     } else {
@@ -81,7 +81,8 @@ class EmulatorBackend::State {
   }
 
   // Numbers recordings as they are queued: a wait is for the newest recording before it.
-  static void append(StreamState& stream, Operation operation) {
+  void append(StreamState& stream, Operation operation) {
+    operation.host_order = scheduler.model().host_order();
     if (operation.kind == Operation::Kind::kRecord) operation.recording = ++operation.event->issued;
     if (operation.kind == Operation::Kind::kWait) operation.recording = operation.event->issued;
     stream.queue->queue.push_back({std::move(operation), nullptr, false});
@@ -128,6 +129,9 @@ Result<void*> EmulatorBackend::allocate(std::size_t bytes) {
 void EmulatorBackend::free(void* memory) {
   if (memory == nullptr) return;
   const std::scoped_lock lock(state_->mutex);
+  if (const emulator::Allocation* const freed = state_->memory.find(memory, 1)) {
+    state_->scheduler.host_wrote(memory, freed->bytes);
+  }
   AFDEP_CHECK(state_->memory.free(memory),
               fmt::format("free({}): not an allocation of the emulator", memory));
 }
@@ -150,7 +154,7 @@ Result<void> EmulatorBackend::copy_to_device(void* to, const void* from, std::si
   if (bytes == 0) return {};
   if (state_->memory.find(to, bytes) == nullptr) return not_owned("copy_to_device", to, bytes);
   std::memmove(to, from, bytes);
-  state_->scheduler.memory_changed();
+  state_->scheduler.host_wrote(to, bytes);
   return {};
 }
 
@@ -167,7 +171,7 @@ Result<void> EmulatorBackend::fill(void* memory, std::uint8_t byte, std::size_t 
   if (bytes == 0) return {};
   if (state_->memory.find(memory, bytes) == nullptr) return not_owned("fill", memory, bytes);
   std::memset(memory, byte, bytes);
-  state_->scheduler.memory_changed();
+  state_->scheduler.host_wrote(memory, bytes);
   return {};
 }
 
@@ -188,7 +192,7 @@ Result<void> EmulatorBackend::copy_on_stream(void* to, const void* from, std::si
   operation.to = to;
   operation.from = from;
   operation.bytes = bytes;
-  State::enqueue(*on, std::move(operation));
+  state_->enqueue(*on, std::move(operation));
   return {};
 }
 
@@ -256,7 +260,7 @@ Result<void> EmulatorBackend::record(Event event, Stream stream) {
   Operation operation;
   operation.kind = Operation::Kind::kRecord;
   operation.event = *state;
-  State::enqueue(*on, std::move(operation));
+  state_->enqueue(*on, std::move(operation));
   return {};
 }
 
@@ -269,7 +273,7 @@ Result<void> EmulatorBackend::wait(Event event, Stream stream) {
   Operation operation;
   operation.kind = Operation::Kind::kWait;
   operation.event = *state;
-  State::enqueue(*on, std::move(operation));
+  state_->enqueue(*on, std::move(operation));
   return {};
 }
 
@@ -340,7 +344,7 @@ Result<void> EmulatorBackend::launch(const Launch& launch, Stream stream) {
   operation.launch.args.assign(args, args + launch.args_bytes);
   operation.launch.programmatic = launch.programmatic;
   operation.launch.rank = launch.rank;
-  State::enqueue(*on, std::move(operation));
+  state_->enqueue(*on, std::move(operation));
   return {};
 }
 
@@ -384,9 +388,9 @@ Result<void> EmulatorBackend::replay(Graph graph, Stream stream) {
   }
   // A graph begins when everything before it on the stream has ended, and ends before anything
   // after it begins.
-  State::append(*on, Operation{});
-  for (const Operation& operation : found->second) State::append(*on, operation);
-  State::append(*on, Operation{});
+  state_->append(*on, Operation{});
+  for (const Operation& operation : found->second) state_->append(*on, operation);
+  state_->append(*on, Operation{});
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/emulator/bulk.h"
 #include "runtime/emulator/exhaustive.h"
 #include "runtime/emulator/fiber.h"
 #include "runtime/emulator/memory_model.h"
@@ -27,6 +28,7 @@ enum class ThreadState : std::uint8_t {
   kCollective,      // waits for the other lanes
   kBarrier,         // waits for the other threads of the block
   kPreviousKernel,  // waits for the kernel before this one
+  kBulk,            // waits for bulk copies
   kEnded,
 };
 
@@ -62,6 +64,7 @@ struct Thread {
   std::uint32_t wait_doublings = 0;  // of a wait whose bound is unknown
   std::uint64_t wait_start_ns = 0;
   std::uint64_t wake_ns = 0;      // kPolling: when virtual time wakes it
+  BulkWait bulk_wait;             // kBulk
   std::uint64_t look = 0;         // number of the newest store when this round of polls began
   std::size_t poll_bucket = 0;    // kPolling
   Thread* next_poller = nullptr;  // in the list of its bucket
@@ -103,16 +106,19 @@ struct Block {
   std::size_t shared_offset = 0;
   int live = 0;
   int at_barrier = 0;
-  bool released = false;  // called release_next_kernel
+  std::vector<BulkBarrierState> bulk_barriers;  // in the order of their initialisation
+  std::vector<BulkGroups> bulk_groups;          // by thread
+  bool released = false;                        // called release_next_kernel
 };
 
 struct KernelRun {
   const KernelLaunch* launch = nullptr;  // of the queued operation that owns this
   QueuedOperation* queued = nullptr;     // that owns this
   StreamQueue* stream = nullptr;
-  std::uint64_t number = 0;       // of the launch on this backend, from 1
-  std::uint64_t on_stream = 0;    // of the launch on its stream, from 1
-  std::uint64_t timeout_ns = 0;   // bound of its waits; 0: unknown
+  std::uint64_t number = 0;      // of the launch on this backend, from 1
+  std::uint64_t on_stream = 0;   // of the launch on its stream, from 1
+  std::uint64_t timeout_ns = 0;  // bound of its waits; 0: unknown
+  bool generation_known = false;
   KernelRun* previous = nullptr;  // awaited by await_previous_kernel; null once it has completed
   KernelRun* next = nullptr;      // the kernel whose `previous` this is
   std::vector<int> order;         // of the blocks' start
@@ -144,6 +150,9 @@ struct Fault {
     kSharedTooSmall,  // shared_memory<T>() larger than launched
     kSharedOverrun,   // a write behind the block's shared memory
     kSharedAddress,   // add_shared() outside shared memory
+    kRawAccess,       // to global memory, not through the device headers
+    kBulkMisuse,      // of bulk copies; `detail` says how
+    kMemory,          // what the memory model says
     kLivelock,
     kStall,      // nothing can run
     kNoMemory,   // for a stack
@@ -156,6 +165,9 @@ struct Fault {
   std::uint64_t bytes = 0;  // of the access; the signal's number; the limit
   bool store = false;
   const char* operation = "";  // the device function, e.g. "ballot"
+  const char* detail = "";     // kBulkMisuse: what is wrong, a format of `values`
+  std::array<std::uint64_t, 2> values{};
+  Site site = 0;  // of the call
 };
 
 }  // namespace afdep::emulator

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include "runtime/emulator/scheduler.h"
 
@@ -58,7 +59,7 @@ std::uint64_t later(std::uint64_t from, std::uint64_t by) {
 }  // namespace
 
 void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* value,
-                       std::uint32_t bytes) {
+                       std::uint32_t bytes, Site site) {
   static_assert(kBuckets == 1u << 12);
   if (exploration_ == nullptr) preempt(self);
   ++counts_.accesses;
@@ -68,7 +69,7 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
     fault.address = at;
     fault.bytes = bytes;
     fault.store = is_store(kind);
-    stop(self, fault);
+    stop(self, fault, site);
   };
   if ((reinterpret_cast<std::uintptr_t>(at) & (bytes - 1)) != 0) refuse(Fault::Kind::kMisaligned);
   const Allocation* const allocation = memory_.find(at, bytes);
@@ -80,22 +81,28 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
     switch_out(self);  // for good
   }
 
-  const Access access{self.id, scope_of(kind), const_cast<void*>(at), bytes};
+  const Access access{self.id, scope_of(kind), const_cast<void*>(at), bytes, site};
   if (!is_store(kind)) {
     if (++fruitless_ > options_.fruitless_accesses) refuse(Fault::Kind::kLivelock);
     if (!chains_.empty()) see_message(self, at);
     switch (kind) {
       case AccessKind::kLoadInput:
-        return model_->load_input(access, value);
+        model_->load_input(access, value);
+        break;
       case AccessKind::kLoadPacket:
-        return model_->load_packet(access, value);
+        model_->load_packet(access, value);
+        break;
       case AccessKind::kAcquire:
-        return model_->acquire(access, value);
+        model_->acquire(access, value);
+        break;
       case AccessKind::kLoadRelaxed:
-        return model_->load_relaxed(access, value);
+        model_->load_relaxed(access, value);
+        break;
       default:
-        return model_->load(access, value);
+        model_->load(access, value);
+        break;
     }
+    return check_model(self);
   }
 
   if (!memory_.may_store(self.id.rank, at, bytes)) refuse(Fault::Kind::kOutsideRanges);
@@ -129,10 +136,8 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
       model_->store(access, value);
       break;
   }
-  const std::size_t bucket = bucket_of(*allocation, at);
-  newest_store_[bucket] = ++stores_;
-  if (pollers_count_ == 0) return;
-  wake_pollers(at, bucket);
+  check_model(self);
+  note_stored(at, bytes);
   if (kind == AccessKind::kStoreRelaxed) {
     // An abort word: every wait of the rank looks at it beside its own word.
     for_each_poller([&](Thread& thread) {
@@ -235,6 +240,8 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
   // Time does not pass in an exhaustive exploration, so device code need not read the clock.
   const bool fresh = exploration_ == nullptr && (!self.waiting || !self.wait.same_wait(wait));
   self.wait = wait;
+  // What it saw was not the newest: nobody would wake it for that.
+  const bool stale = model_->took_stale(self.id);
   const Allocation* const awaited = memory_.find(wait.at, 4);
   const std::size_t bucket = awaited == nullptr ? 0 : bucket_of(*awaited, wait.at);
   if (fresh) {
@@ -244,7 +251,7 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
     // Goes on at once: device code reads its clock after the first poll, and its wait ends with
     // that time as the start.
     switch_out(self);
-  } else if (newest_store_[bucket] > self.look) {
+  } else if (stale || newest_store_[bucket] > self.look) {
     // The word may have changed after this thread read it: a wait for several words reads others in
     // between.
     switch_out(self);
@@ -254,6 +261,7 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
                               : later(now_ns_, kFirstNapNs << std::min(self.wait_doublings, 50u));
     sleep(self, bucket);
     if (now_ns_ >= self.wake_ns) {
+      model_->wait_expired(self.id.rank);
       if (bound == 0) ++self.wait_doublings;
       // If device code goes on waiting, its idea of the start is a later one.
       if (bound != 0) self.waiting = false;
@@ -336,20 +344,72 @@ std::uint64_t Scheduler::clock_ns(Thread& self) {
   return now_ns_;
 }
 
-void Scheduler::add_shared(Thread& self, std::uint32_t* counter, std::uint32_t amount) {
+std::uint32_t Scheduler::add_shared(Thread& self, std::uint32_t* counter, std::uint32_t amount,
+                                    Site site) {
   preempt(self);
-  const Block& block = *self.warp->block;
-  const auto begin = reinterpret_cast<std::uintptr_t>(block.shared.data() + block.shared_offset);
-  const auto at = reinterpret_cast<std::uintptr_t>(counter);
-  const std::size_t bytes = block.run->launch->shared_bytes;
-  if (at < begin || at - begin > bytes || bytes - (at - begin) < sizeof(std::uint32_t)) {
+  if (!is_shared(*self.warp->block, counter, sizeof *counter)) {
     Fault fault;
     fault.kind = Fault::Kind::kSharedAddress;
     fault.address = counter;
-    stop(self, fault);
+    stop(self, fault, site);
   }
-  *counter += amount;
+  model_->add_shared({self.id, Scope::kGpu, counter, sizeof *counter, site});
+  check_model(self);
   progress();
+  return std::exchange(*counter, *counter + amount);
+}
+
+void Scheduler::raw_access(Thread& self, const void* at, std::uint64_t bytes, bool store,
+                           Site site) {
+  if (bytes == 0) return;
+  const Block& block = *self.warp->block;
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const auto stack = reinterpret_cast<std::uintptr_t>(self.stack.bottom);
+  if (address >= stack && address - stack < StackPool::kBytes) return;
+  if (is_shared(block, at, bytes)) {
+    for (std::uint64_t done = 0; done < bytes;) {
+      // Neither larger than 16 bytes nor across such a boundary.
+      const std::uint64_t size = std::min<std::uint64_t>(bytes - done, 16 - (address + done) % 16);
+      const Access access{self.id, Scope::kThread, reinterpret_cast<void*>(address + done),
+                          static_cast<std::uint32_t>(size), site};
+      store ? model_->store_shared(access) : model_->load_shared(access);
+      check_model(self);
+      done += size;
+    }
+    return;
+  }
+  const std::vector<std::byte>& args = block.run->launch->args;
+  const auto args_begin = reinterpret_cast<std::uintptr_t>(args.data());
+  if (!store && address >= args_begin && address - args_begin < args.size()) return;
+  Fault fault;
+  // The bytes behind a block's shared memory keep a pattern that is checked when it ends.
+  const bool near_shared =
+      address >= reinterpret_cast<std::uintptr_t>(block.shared.data()) &&
+      address < reinterpret_cast<std::uintptr_t>(block.shared.data()) + block.shared.size();
+  fault.kind = near_shared ? Fault::Kind::kSharedOverrun : Fault::Kind::kRawAccess;
+  fault.address = at;
+  fault.bytes = bytes;
+  fault.store = store;
+  stop(self, fault, site);
+}
+
+void Scheduler::check_model(Thread& self) {
+  if (!model_->violated()) return;
+  Fault fault;
+  fault.kind = Fault::Kind::kMemory;
+  stop(self, fault);
+}
+
+// Memory that a wait may look at has changed.
+void Scheduler::note_stored(const void* at, std::size_t bytes) {
+  const auto* const begin = static_cast<const std::byte*>(at);
+  const Allocation* const allocation = memory_.find(at, bytes);
+  if (allocation == nullptr) return;  // shared memory: nobody polls it
+  for (std::size_t done = 0; done < bytes; done += 16) {
+    const std::size_t bucket = bucket_of(*allocation, begin + done);
+    newest_store_[bucket] = ++stores_;
+    if (pollers_count_ != 0) wake_pollers(begin + done, bucket);
+  }
 }
 
 }  // namespace afdep::emulator

@@ -11,100 +11,178 @@ namespace {
 
 using enum Scheduler::AccessKind;
 
+// Every hook but block_index and thread_index ends with the number of its place in the emitted
+// text, which instrument.cpp adds to the call.
 template <typename Value>
-Value load(Scheduler::AccessKind kind, const void* at) {
+Value load(Scheduler::AccessKind kind, const void* at, Site site) {
   Thread& self = *current_thread();
   Value value{};
-  self.scheduler->access(self, kind, at, &value, sizeof value);
+  self.scheduler->access(self, kind, at, &value, sizeof value, site);
   return value;
 }
 
-void load16(Scheduler::AccessKind kind, const void* at, void* value) {
+void load16(Scheduler::AccessKind kind, const void* at, void* value, Site site) {
   Thread& self = *current_thread();
-  self.scheduler->access(self, kind, at, value, 16);
+  self.scheduler->access(self, kind, at, value, 16, site);
 }
 
-void store4(Scheduler::AccessKind kind, void* at, std::uint32_t value) {
+void store4(Scheduler::AccessKind kind, void* at, std::uint32_t value, Site site) {
   Thread& self = *current_thread();
-  self.scheduler->access(self, kind, at, &value, sizeof value);
+  self.scheduler->access(self, kind, at, &value, sizeof value, site);
 }
 
-void store16(Scheduler::AccessKind kind, void* at, const void* value) {
+void store16(Scheduler::AccessKind kind, void* at, const void* value, Site site) {
   Thread& self = *current_thread();
   // A store only reads it.
-  self.scheduler->access(self, kind, at, const_cast<void*>(value), 16);
+  self.scheduler->access(self, kind, at, const_cast<void*>(value), 16, site);
 }
 
-std::uint32_t meet(Collective kind, std::uint32_t value, std::uint32_t operand) {
+std::uint32_t meet(Collective kind, std::uint32_t value, std::uint32_t operand, Site site) {
   Thread& self = *current_thread();
-  return self.scheduler->collective(self, kind, value, operand);
+  return self.scheduler->collective(self, kind, value, operand, site);
 }
 
 // ---- thread.cuh ----
 
 std::int32_t block_index() { return current_thread()->id.block; }
 std::int32_t thread_index() { return current_thread()->id.thread; }
-void sync_block() {
+void sync_block(Site site) {
   Thread& self = *current_thread();
-  self.scheduler->sync_block(self);
+  self.scheduler->sync_block(self, site);
 }
-void sync_warp() { meet(Collective::kSync, 0, 0); }
-std::uint32_t ballot(std::uint32_t predicate) { return meet(Collective::kBallot, predicate, 0); }
-std::uint32_t match(std::uint32_t value) { return meet(Collective::kMatch, value, 0); }
-std::uint32_t reduce_or(std::uint32_t value) { return meet(Collective::kReduceOr, value, 0); }
-std::uint32_t shuffle(std::uint32_t value, std::int32_t lane) {
-  return meet(Collective::kShuffle, value, static_cast<std::uint32_t>(lane));
+void sync_warp(Site site) { meet(Collective::kSync, 0, 0, site); }
+std::uint32_t ballot(std::uint32_t predicate, Site site) {
+  return meet(Collective::kBallot, predicate, 0, site);
 }
-std::uint32_t shuffle_up(std::uint32_t value, std::int32_t delta) {
-  return meet(Collective::kShuffleUp, value, static_cast<std::uint32_t>(delta));
+std::uint32_t match(std::uint32_t value, Site site) {
+  return meet(Collective::kMatch, value, 0, site);
 }
-void await_previous_kernel() {
+std::uint32_t reduce_or(std::uint32_t value, Site site) {
+  return meet(Collective::kReduceOr, value, 0, site);
+}
+std::uint32_t shuffle(std::uint32_t value, std::int32_t lane, Site site) {
+  return meet(Collective::kShuffle, value, static_cast<std::uint32_t>(lane), site);
+}
+std::uint32_t shuffle_up(std::uint32_t value, std::int32_t delta, Site site) {
+  return meet(Collective::kShuffleUp, value, static_cast<std::uint32_t>(delta), site);
+}
+void await_previous_kernel(Site /*site*/) {
   Thread& self = *current_thread();
   self.scheduler->await_previous_kernel(self);
 }
-void release_next_kernel() {
+void release_next_kernel(Site /*site*/) {
   Thread& self = *current_thread();
   self.scheduler->release_next_kernel(self);
 }
-void* shared_memory(std::size_t bytes) {
+void* shared_memory(std::size_t bytes, Site site) {
   Thread& self = *current_thread();
-  return self.scheduler->shared_memory(self, bytes);
+  return self.scheduler->shared_memory(self, bytes, site);
 }
-void add_shared(std::uint32_t* counter, std::uint32_t amount) {
+void add_shared(std::uint32_t* counter, std::uint32_t amount, Site site) {
   Thread& self = *current_thread();
-  self.scheduler->add_shared(self, counter, amount);
+  self.scheduler->add_shared(self, counter, amount, site);
 }
-void trap() {
+std::uint32_t take_shared(std::uint32_t* counter, Site site) {
+  Thread& self = *current_thread();
+  return self.scheduler->add_shared(self, counter, 1, site);
+}
+void trap(Site site) {
   Thread& self = *current_thread();
   Fault fault;
   fault.kind = Fault::Kind::kTrap;
-  self.scheduler->stop(self, fault);
+  self.scheduler->stop(self, fault, site);
 }
-std::uint64_t clock_ns() {
+std::uint64_t clock_ns(Site /*site*/) {
   Thread& self = *current_thread();
   return self.scheduler->clock_ns(self);
 }
 
 // ---- memory.cuh ----
 
-std::uint32_t load_input_word(const void* at) { return load<std::uint32_t>(kLoadInput, at); }
-std::uint64_t load_input_word64(const void* at) { return load<std::uint64_t>(kLoadInput, at); }
-void load_input_vector(const void* at, void* value) { load16(kLoadInput, at, value); }
-std::uint32_t load_word(const void* at) { return load<std::uint32_t>(kLoad, at); }
-void load_vector(const void* at, void* value) { load16(kLoad, at, value); }
-void store_word(void* at, std::uint32_t value) { store4(kStore, at, value); }
-void store_vector(void* at, const void* value) { store16(kStore, at, value); }
-void store_release(void* flag, std::uint32_t value) { store4(kRelease, flag, value); }
-std::uint32_t load_acquire(const void* flag) { return load<std::uint32_t>(kAcquire, flag); }
-void store_packet(void* at, const void* packet) { store16(kStorePacket, at, packet); }
-void load_packet(const void* at, void* packet) { load16(kLoadPacket, at, packet); }
-std::uint32_t load_relaxed(const void* at) { return load<std::uint32_t>(kLoadRelaxed, at); }
-void store_relaxed(void* at, std::uint32_t value) { store4(kStoreRelaxed, at, value); }
-std::uint32_t claim(void* state) { return load<std::uint32_t>(kClaim, state); }
+std::uint32_t load_input_word(const void* at, Site site) {
+  return load<std::uint32_t>(kLoadInput, at, site);
+}
+std::uint64_t load_input_word64(const void* at, Site site) {
+  return load<std::uint64_t>(kLoadInput, at, site);
+}
+void load_input_vector(const void* at, void* value, Site site) {
+  load16(kLoadInput, at, value, site);
+}
+std::uint32_t load_word(const void* at, Site site) { return load<std::uint32_t>(kLoad, at, site); }
+void load_vector(const void* at, void* value, Site site) { load16(kLoad, at, value, site); }
+void store_word(void* at, std::uint32_t value, Site site) { store4(kStore, at, value, site); }
+void store_vector(void* at, const void* value, Site site) { store16(kStore, at, value, site); }
+void store_release(void* flag, std::uint32_t value, Site site) {
+  store4(kRelease, flag, value, site);
+}
+std::uint32_t load_acquire(const void* flag, Site site) {
+  return load<std::uint32_t>(kAcquire, flag, site);
+}
+void store_packet(void* at, const void* packet, Site site) {
+  store16(kStorePacket, at, packet, site);
+}
+void load_packet(const void* at, void* packet, Site site) { load16(kLoadPacket, at, packet, site); }
+std::uint32_t load_relaxed(const void* at, Site site) {
+  return load<std::uint32_t>(kLoadRelaxed, at, site);
+}
+void store_relaxed(void* at, std::uint32_t value, Site site) {
+  store4(kStoreRelaxed, at, value, site);
+}
+std::uint32_t claim(void* state, Site site) { return load<std::uint32_t>(kClaim, state, site); }
 void poll_missed(const void* at, std::uint32_t phase, std::uint32_t peer, std::uint32_t item,
-                 std::uint32_t seen, std::uint32_t expected) {
+                 std::uint32_t seen, std::uint32_t expected, Site /*site*/) {
   Thread& self = *current_thread();
   self.scheduler->poll_missed(self, Wait{at, phase, peer, item, seen, expected});
+}
+
+// ---- bulk.cuh ----
+
+void init_barrier(void* barrier, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->init_barrier(self, barrier, site);
+}
+void publish_barriers(Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->publish_barriers(self);
+}
+void bulk_load(void* to, const void* from, std::uint32_t bytes, void* barrier, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->bulk_load(self, to, from, bytes, barrier, site);
+}
+void await_barrier(void* barrier, std::uint32_t parity, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->await_barrier(self, barrier, parity, site);
+}
+void bulk_store(void* to, const void* from, std::uint32_t bytes, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->bulk_store(self, to, from, bytes, site);
+}
+void bulk_commit(Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->bulk_commit(self);
+}
+void bulk_await_read(std::uint32_t pending, Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->bulk_await_groups(self, pending, true);
+}
+void bulk_await(std::uint32_t pending, Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->bulk_await_groups(self, pending, false);
+}
+void fence_bulk(Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->fence_bulk(self);
+}
+
+// ---- what instrument.cpp found ----
+
+void raw_load(const void* at, std::uint64_t bytes, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->raw_access(self, at, bytes, false, site);
+}
+void raw_store(const void* at, std::uint64_t bytes, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->raw_access(self, at, bytes, true, site);
 }
 
 template <typename Function>
@@ -129,6 +207,7 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_release_next_kernel", &release_next_kernel),
       hook("afdep_emu_shared_memory", &shared_memory),
       hook("afdep_emu_add_shared", &add_shared),
+      hook("afdep_emu_take_shared", &take_shared),
       hook("afdep_emu_trap", &trap),
       hook("afdep_emu_clock_ns", &clock_ns),
       hook("afdep_emu_load_input_word", &load_input_word),
@@ -146,6 +225,17 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_store_relaxed", &store_relaxed),
       hook("afdep_emu_claim", &claim),
       hook("afdep_emu_poll_missed", &poll_missed),
+      hook("afdep_emu_init_barrier", &init_barrier),
+      hook("afdep_emu_publish_barriers", &publish_barriers),
+      hook("afdep_emu_bulk_load", &bulk_load),
+      hook("afdep_emu_await_barrier", &await_barrier),
+      hook("afdep_emu_bulk_store", &bulk_store),
+      hook("afdep_emu_bulk_commit", &bulk_commit),
+      hook("afdep_emu_bulk_await_read", &bulk_await_read),
+      hook("afdep_emu_bulk_await", &bulk_await),
+      hook("afdep_emu_fence_bulk", &fence_bulk),
+      hook("afdep_emu_raw_load", &raw_load),
+      hook("afdep_emu_raw_store", &raw_store),
       hook("memcpy", static_cast<void* (*)(void*, const void*, std::size_t)>(&std::memcpy)),
       hook("memmove", static_cast<void* (*)(void*, const void*, std::size_t)>(&std::memmove)),
       hook("memset", static_cast<void* (*)(void*, int, std::size_t)>(&std::memset)),

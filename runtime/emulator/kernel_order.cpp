@@ -52,15 +52,18 @@ bool Scheduler::advance(StreamQueue& stream) {
         start_kernel(queued, stream, previous);
         continue;
       case Operation::Kind::kCopy:
+        model_->copied(stream.number, operation.to, operation.from, operation.bytes);
         std::memcpy(operation.to, operation.from, operation.bytes);
         memory_changed();
         break;
       case Operation::Kind::kRecord:
         operation.event->completed = std::max(operation.event->completed, operation.recording);
         operation.event->time_ns = now_ns_;
+        model_->event_recorded(operation.event.get(), stream.number);
         break;
       case Operation::Kind::kWait:
         if (operation.event->completed < operation.recording) return false;
+        model_->event_awaited(operation.event.get(), stream.number);
         break;
       case Operation::Kind::kFence:
         break;
@@ -91,8 +94,17 @@ void Scheduler::start_kernel(QueuedOperation& queued, StreamQueue& stream, Kerne
   for (std::size_t i = exploration_ != nullptr ? 0 : run.order.size(); i > 1; --i) {
     std::swap(run.order[i - 1], run.order[choices_.pick(static_cast<std::uint32_t>(i))]);
   }
-  model_->kernel_started(run.launch->rank, run.number);
+  model_->kernel_started({run.launch->rank, run.number, stream.number, queued.operation.host_order,
+                          run.launch->symbol});
+  if (previous == nullptr) know_generation(run);
   starting_.push_back(&run);
+}
+
+// For reports: the generation words hold it once the kernel before has ended.
+void Scheduler::know_generation(KernelRun& run) {
+  if (run.generation_known) return;
+  run.generation_known = true;
+  model_->generation_known(run.number, run.launch->code->generation(run.launch->args.data()));
 }
 
 void Scheduler::end_kernel(KernelRun& run) {
@@ -139,6 +151,7 @@ void Scheduler::await_previous_kernel(Thread& self) {
     exploration_->clock(self.warp->unit).join(self.warp->block->run->stream->clock);
   }
   model_->previous_kernel_awaited(self.id);
+  know_generation(*self.warp->block->run);
 }
 
 }  // namespace afdep::emulator

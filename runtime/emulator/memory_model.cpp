@@ -26,10 +26,10 @@ class SequentialMemory final : public MemoryModel {
   }
 
   // Nothing to order.
-  void warp_joined(const ThreadId& /*first*/, std::uint32_t /*lanes*/) override {}
-  void block_joined(int /*rank*/, std::uint64_t /*launch*/, int /*block*/) override {}
+  void warp_joined(const ThreadId& /*first*/, bool /*orders_memory*/) override {}
+  void block_joined(const ThreadId& /*first*/) override {}
   void previous_kernel_awaited(const ThreadId& /*thread*/) override {}
-  void kernel_started(int /*rank*/, std::uint64_t /*launch*/) override {}
+  void kernel_started(const KernelStart& /*start*/) override {}
   void kernel_ended(int /*rank*/, std::uint64_t /*launch*/) override {}
 
  private:

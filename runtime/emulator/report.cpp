@@ -72,6 +72,11 @@ std::string activity(const Thread& thread) {
       return "waits in sync_block";
     case ThreadState::kPreviousKernel:
       return "waits in await_previous_kernel";
+    case ThreadState::kBulk:
+      return thread.bulk_wait.kind == BulkWait::Kind::kBarrier
+                 ? fmt::format("waits in await_barrier for the end of a phase of parity {}",
+                               thread.bulk_wait.parity)
+                 : fmt::format("waits for its bulk stores up to group {}", thread.bulk_wait.group);
     case ThreadState::kEnded:
       return "has ended";
   }
@@ -304,6 +309,17 @@ Failure describe(const Fault& fault, const Scheduler& scheduler, const ScheduleO
                          who, reinterpret_cast<std::uintptr_t>(fault.address),
                          fault.thread->warp->block->run->launch->shared_bytes);
       break;
+    case Kind::kRawAccess:
+      text = fmt::format("{}: raw access outside the device headers: {} at {}", who,
+                         access_text(fault), where());
+      break;
+    case Kind::kBulkMisuse:
+      text = fmt::format("{}: {}: {}", who, fault.operation,
+                         fmt::format(fmt::runtime(fault.detail), fault.values[0], fault.values[1]));
+      break;
+    case Kind::kMemory:
+      text = scheduler.model().violation();
+      break;
     case Kind::kLivelock:
       text = fmt::format(
           "{}: livelock: {} accesses of all ranks in a row neither stored nor joined "
@@ -321,6 +337,7 @@ Failure describe(const Fault& fault, const Scheduler& scheduler, const ScheduleO
       text = fmt::format("{}: no memory for another stack of {} bytes", who, StackPool::kBytes);
       break;
   }
+  if (fault.site != 0) text += fmt::format("; at {}", describe(fault.site));
   const ErrorCode code =
       fault.kind == Kind::kNoMemory ? ErrorCode::kMemory : ErrorCode::kVerification;
   return Failure(code, std::move(text), fmt::format("schedule of seed {}", options.seed));

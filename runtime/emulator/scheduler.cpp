@@ -34,7 +34,8 @@ thread_local Thread* t_current = nullptr;
 Scheduler::Scheduler(DeviceMemory& memory, const ScheduleOptions& options)
     : memory_(memory),
       options_(options),
-      model_(make_sequential_memory()),
+      model_(options.memory == Memory::kWeak ? make_weak_memory(choices_, memory)
+                                             : make_sequential_memory()),
       choices_(options.seed),
       strategy_(make_strategy(options.explore, choices_, options.depth)),
       exploration_(options.explore == Explore::kExhaustive ? options.exploration : nullptr) {
@@ -49,6 +50,11 @@ void Scheduler::restart(std::uint64_t seed) {
   counts_ = {};
   last_ = nullptr;
   options_.seed = seed;
+  model_->restart(seed);
+  // Copies that happen at once and copies that lag behind everything else.
+  constexpr std::array<std::uint32_t, 4> kCopyOdds{1, 4, 64, 1024};
+  std::uint64_t state = seed;
+  copy_odds_ = kCopyOdds[split_mix(state) % kCopyOdds.size()];
 }
 
 ScheduleCounts Scheduler::counts() const {
@@ -81,7 +87,14 @@ Result<void> Scheduler::run(StreamQueue* target) {
     fault_.bytes = static_cast<std::uint64_t>(crash.signal);
     t_current = nullptr;
   }
-  if (fault_.kind == Fault::Kind::kNone) return {};
+  if (fault_.kind == Fault::Kind::kNone) {
+    if (is_done(nullptr)) {
+      model_->host_synchronized_all();
+    } else {
+      model_->host_synchronized(target->number);
+    }
+    return {};
+  }
   if (fault_.kind == Fault::Kind::kRedundant) {
     drop_everything();
     return Failure(ErrorCode::kVerification, "the schedule is equivalent to an earlier one");
@@ -101,6 +114,10 @@ void Scheduler::loop(StreamQueue* target) {
     if (streams_dirty_) {
       advance_streams();
       if (is_done(target)) return;
+    }
+    if (!copies_.empty() && (runnable_.empty() || choices_.one_in(copy_odds_))) {
+      advance_copy(choices_.pick(static_cast<std::uint32_t>(copies_.size())));
+      continue;
     }
     if (exploration_ != nullptr) {
       if (!explore()) fault_.kind = Fault::Kind::kStall;
@@ -156,9 +173,10 @@ void Scheduler::enter_fiber(boost::context::detail::transfer_t from) {
 
 void Scheduler::switch_out(Thread& self) { main_ = jump_to_main(self, main_); }
 
-void Scheduler::stop(Thread& self, const Fault& fault) {
+void Scheduler::stop(Thread& self, const Fault& fault, Site site) {
   fault_ = fault;
   fault_.thread = &self;
+  fault_.site = site;
   for (;;) switch_out(self);  // for good: the loop ends
 }
 
@@ -223,9 +241,14 @@ bool Scheduler::start_block() {
     block->live = launch.threads;
     block->at_barrier = 0;
     block->released = false;
+    block->bulk_barriers.clear();
+    block->bulk_groups.assign(threads, BulkGroups{});
     block->shared.assign(launch.shared_bytes + kSharedAlignment + kSharedGuardBytes, kPoison);
     const auto address = reinterpret_cast<std::uintptr_t>(block->shared.data());
     block->shared_offset = (kSharedAlignment - address % kSharedAlignment) % kSharedAlignment;
+    const std::uint32_t first_agent =
+        model_->block_started({run.number, block->index, launch.threads,
+                               block->shared.data() + block->shared_offset, launch.shared_bytes});
     block->threads.assign(threads, Thread{});
     block->warps.assign((threads + kLanes - 1) / kLanes, Warp{});
     for (std::size_t w = 0; w < block->warps.size(); ++w) {
@@ -245,7 +268,9 @@ bool Scheduler::start_block() {
         thread.scheduler = this;
         thread.warp = &warp;
         thread.lane = static_cast<std::uint32_t>(lane);
-        thread.id = {launch.rank, run.number, block->index, static_cast<int>(w * kLanes + lane)};
+        const std::size_t index = w * kLanes + lane;
+        thread.id = {launch.rank, run.number, block->index, static_cast<int>(index),
+                     first_agent + static_cast<std::uint32_t>(index)};
         make_runnable(thread);
       }
     }
@@ -270,6 +295,13 @@ void Scheduler::end_thread(Thread& thread) {
   --block.live;
   block.run->hops = std::max(block.run->hops, thread.hops);
   if (exploration_ != nullptr) block.run->end_clock.join(exploration_->clock(warp.unit));
+  if (leaves_stores(thread)) return;
+  model_->thread_ended(thread.id);
+  if (model_->violated()) {
+    fault_.kind = Fault::Kind::kMemory;
+    fault_.thread = &thread;
+    return;
+  }
   if (warp.arrived != 0) {
     fault_.kind = Fault::Kind::kDivergedWarp;
     fault_.thread = &thread;
@@ -292,6 +324,8 @@ void Scheduler::end_block(Block& block) {
     fault_.thread = &block.threads.front();
     return;
   }
+  if (leaves_loads(block)) return;
+  model_->block_ended(block.threads.front().id);
   release(block);
   last_ = nullptr;
   --resident_[run.launch->rank];
@@ -303,13 +337,13 @@ void Scheduler::end_block(Block& block) {
   if (++run.ended == run.launch->grid) end_kernel(run);
 }
 
-void* Scheduler::shared_memory(Thread& self, std::size_t bytes) {
+void* Scheduler::shared_memory(Thread& self, std::size_t bytes, Site site) {
   Block& block = *self.warp->block;
   if (bytes > block.run->launch->shared_bytes) {
     Fault fault;
     fault.kind = Fault::Kind::kSharedTooSmall;
     fault.bytes = bytes;
-    stop(self, fault);
+    stop(self, fault, site);
   }
   return block.shared.data() + block.shared_offset;
 }
@@ -365,7 +399,9 @@ void Scheduler::drop_everything() {
     }
     stream->queue.clear();
   }
+  model_->dropped_all();
   starting_.clear();
+  copies_.clear();
   resident_.clear();
   runnable_.clear();
   last_ = nullptr;

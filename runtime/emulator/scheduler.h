@@ -21,6 +21,11 @@
 
 namespace afdep::emulator {
 
+enum class Memory : std::uint8_t {
+  kWeak,        // docs/memory-model.md
+  kSequential,  // every access happens at once, and none is a mistake
+};
+
 struct ScheduleOptions {
   std::uint64_t seed = 1;
   Explore explore = Explore::kRandom;
@@ -28,6 +33,8 @@ struct ScheduleOptions {
   int depth = 3;
   // kExhaustive: which schedule is next. Not owned.
   Exploration* exploration = nullptr;
+  // What loads return and which accesses must be ordered.
+  Memory memory = Memory::kWeak;
   // True: nothing can run but some thread waits for memory is an error. False: virtual time passes,
   // so that waits expire.
   bool stop_on_stall = false;
@@ -61,6 +68,10 @@ class Scheduler {
   Result<void> run(StreamQueue* target);
   // The host changed memory: threads that wait for memory look again.
   void memory_changed();
+  void host_wrote(const void* at, std::size_t bytes) {
+    model_->host_wrote(at, bytes);
+    memory_changed();
+  }
   void restart(std::uint64_t seed);
   void set_stop_on_stall(bool stop) { options_.stop_on_stall = stop; }
 
@@ -74,6 +85,7 @@ class Scheduler {
   void inject(const Injection& injection);
   [[nodiscard]] bool injected() const { return injected_; }
   [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
+  [[nodiscard]] const MemoryModel& model() const { return *model_; }
   [[nodiscard]] const std::vector<std::unique_ptr<StreamQueue>>& streams() const {
     return streams_;
   }
@@ -92,17 +104,31 @@ class Scheduler {
     kClaim,
   };
   // Loads into or stores from `value`; for kClaim it points to a uint32_t result.
-  void access(Thread& self, AccessKind kind, const void* at, void* value, std::uint32_t bytes);
+  void access(Thread& self, AccessKind kind, const void* at, void* value, std::uint32_t bytes,
+              Site site);
+  // A load or store that is no call of the device headers: of shared memory, of what is the
+  // thread's own, or a mistake.
+  void raw_access(Thread& self, const void* at, std::uint64_t bytes, bool store, Site site);
   void poll_missed(Thread& self, const Wait& wait);
   std::uint32_t collective(Thread& self, Collective kind, std::uint32_t value,
-                           std::uint32_t operand);
-  void sync_block(Thread& self);
+                           std::uint32_t operand, Site site);
+  void sync_block(Thread& self, Site site);
   void await_previous_kernel(Thread& self);
   void release_next_kernel(Thread& self);
-  void* shared_memory(Thread& self, std::size_t bytes);
-  void add_shared(Thread& self, std::uint32_t* counter, std::uint32_t amount);
+  void* shared_memory(Thread& self, std::size_t bytes, Site site);
+  // Returns what the counter held.
+  std::uint32_t add_shared(Thread& self, std::uint32_t* counter, std::uint32_t amount, Site site);
+  void init_barrier(Thread& self, const void* barrier, Site site);
+  void publish_barriers(Thread& self);
+  void bulk_load(Thread& self, void* to, const void* from, std::uint32_t bytes, const void* barrier,
+                 Site site);
+  void await_barrier(Thread& self, const void* barrier, std::uint32_t parity, Site site);
+  void bulk_store(Thread& self, void* to, const void* from, std::uint32_t bytes, Site site);
+  void bulk_commit(Thread& self);
+  void bulk_await_groups(Thread& self, std::uint32_t pending, bool only_read);
+  void fence_bulk(Thread& self);
   std::uint64_t clock_ns(Thread& self);
-  [[noreturn]] void stop(Thread& self, const Fault& fault);
+  [[noreturn]] void stop(Thread& self, const Fault& fault, Site site = 0);
 
  private:
   static constexpr std::size_t kBuckets = 4096;
@@ -124,6 +150,7 @@ class Scheduler {
   void advance_streams();
   bool advance(StreamQueue& stream);
   void start_kernel(QueuedOperation& queued, StreamQueue& stream, KernelRun* previous);
+  void know_generation(KernelRun& run);
   bool start_block();
   void end_thread(Thread& thread);
   void end_block(Block& block);
@@ -140,6 +167,19 @@ class Scheduler {
   void for_each_poller(const Visitor& visit);
   bool pass_time();
 
+  // Bulk copies.
+  static bool is_shared(const Block& block, const void* at, std::size_t bytes);
+  std::uint32_t usable_barrier(Thread& self, const char* operation, const void* barrier, Site site);
+  void check_bulk(Thread& self, const char* operation, const void* shared, const void* global,
+                  std::uint32_t bytes, bool store, Site site);
+  void await_bulk(Thread& self, const BulkWait& wait);
+  void advance_copy(std::size_t index);
+  bool leaves_stores(const Thread& thread);
+  bool leaves_loads(Block& block);
+
+  // Stops the run if the model found something wrong.
+  void check_model(Thread& self);
+  void note_stored(const void* at, std::size_t bytes);
   void count_store(const Thread& self, const Allocation& allocation, AccessKind kind,
                    std::uint32_t bytes, bool done_word);
   void see_message(Thread& self, const void* at);
@@ -158,6 +198,8 @@ class Scheduler {
   std::vector<KernelRun*> starting_;           // kernels with blocks left to start
   std::unordered_map<int, int> resident_;      // blocks by rank
   std::vector<std::unique_ptr<Block>> spare_;  // blocks for reuse
+  std::vector<BulkCopy> copies_;               // under way, in no order
+  std::uint32_t copy_odds_ = 1;                // once in so many decisions one of them goes on
   std::vector<Warp*> runnable_;                // warps with a runnable lane, in no order
   Warp* last_ = nullptr;                       // where the last lane ran
   std::array<Thread*, kBuckets> pollers_{};    // by hash of the awaited 16 bytes

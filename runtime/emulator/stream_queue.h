@@ -45,6 +45,7 @@ struct Operation {
   std::size_t bytes = 0;              // kCopy
   std::shared_ptr<EventState> event;  // kRecord and kWait
   std::uint64_t recording = 0;        // kRecord and kWait: which recording of the event
+  std::uint64_t host_order = 0;       // MemoryModel::host_order() when this was queued
 };
 
 struct QueuedOperation {

@@ -77,14 +77,14 @@ Fault diverged(Fault::Kind kind, const char* operation) {
 }  // namespace
 
 std::uint32_t Scheduler::collective(Thread& self, Collective kind, std::uint32_t value,
-                                    std::uint32_t operand) {
+                                    std::uint32_t operand, Site site) {
   preempt(self);
   Warp& warp = *self.warp;
   const bool other_kind = warp.arrived != 0 && warp.kind != kind;
   // All lanes take part, so a lane that ended or waits for the block can never come.
   if (other_kind || warp.live != warp.existing ||
       (warp.block->at_barrier != 0 && any_at_barrier(warp))) {
-    stop(self, diverged(Fault::Kind::kDivergedWarp, name_of(kind)));
+    stop(self, diverged(Fault::Kind::kDivergedWarp, name_of(kind)), site);
   }
   warp.kind = kind;
   warp.values[self.lane] = value;
@@ -104,16 +104,16 @@ std::uint32_t Scheduler::collective(Thread& self, Collective kind, std::uint32_t
     thread.hops = hops;
     if (thread.state == ThreadState::kCollective) make_runnable(thread);
   }
-  model_->warp_joined(warp.threads.front().id, warp.existing);
+  model_->warp_joined(warp.threads.front().id, kind == Collective::kSync);
   return warp.results[self.lane];
 }
 
-void Scheduler::sync_block(Thread& self) {
+void Scheduler::sync_block(Thread& self, Site site) {
   preempt(self);
   Block& block = *self.warp->block;
   const int threads = static_cast<int>(block.threads.size());
   if (block.live != threads || self.warp->arrived != 0) {
-    stop(self, diverged(Fault::Kind::kDivergedBlock, "sync_block"));
+    stop(self, diverged(Fault::Kind::kDivergedBlock, "sync_block"), site);
   }
   if (++block.at_barrier != threads) {
     make_unrunnable(self, ThreadState::kBarrier);
@@ -133,7 +133,7 @@ void Scheduler::sync_block(Thread& self) {
   for (Thread& thread : block.threads) {
     if (thread.state == ThreadState::kBarrier) make_runnable(thread);
   }
-  model_->block_joined(block.run->launch->rank, block.run->number, block.index);
+  model_->block_joined(block.threads.front().id);
 }
 
 }  // namespace afdep::emulator

@@ -1,0 +1,300 @@
+// WeakMemory: packets, flags and relaxed words. Each location keeps the messages that some thread
+// may still read; memory itself holds the newest.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/choices.h"
+#include "runtime/emulator/weak_memory.h"
+
+namespace afdep::emulator {
+namespace {
+
+// Messages of one location that a load may choose from, at most.
+constexpr std::size_t kHistory = 8;
+
+Message as_in_memory(const Access& access) {
+  Message message;
+  std::memcpy(message.value.data(), access.address, access.bytes);
+  return message;
+}
+
+bool holds(const Message& message, const Access& access) {
+  return std::memcmp(message.value.data(), access.address, access.bytes) == 0;
+}
+
+std::uint32_t newest_of(const AtomicLocation& at) {
+  return at.first + static_cast<std::uint32_t>(at.history.size()) - 1;
+}
+
+}  // namespace
+
+// An ordinary access of `self` to memory that others accessed atomically: all of that must be
+// ordered before it.
+void WeakMemory::check_atomics(const ThreadClock& self, Cell& cell, const Access& access,
+                               const char* does, bool store) {
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(access.address) % kCellBytes;
+  const auto check = [&](AtomicLocation& at) {
+    if (!at.used) return;
+    const Stamp& writer = at.history.back().writer;
+    if (!ordered(self, writer.agent, writer.time)) {
+      violate(Kind::kRace, access, "atomic store", writer, does);
+      return;
+    }
+    if (!store) return;
+    for (const Reader& reader : at.readers) {
+      if (ordered(self, reader.stamp.agent, reader.stamp.time)) continue;
+      violate(Kind::kRace, access, "atomic load", reader.stamp, does);
+      return;
+    }
+    at = AtomicLocation{};
+  };
+  check(cell.atomics->packet);
+  for (std::size_t word = offset / 4; word < (offset + access.bytes + 3) / 4; ++word) {
+    check(cell.atomics->word[word]);
+  }
+}
+
+// The location of an atomic access, after whatever was done to its bytes in other ways.
+AtomicLocation& WeakMemory::location(const ThreadClock& self, const Access& access,
+                                     const char* does) {
+  Cell& cell = shadow_.cell(access.address);
+  if (cell.atomics == nullptr) cell.atomics = std::make_unique<Atomics>();
+  const bool is_packet = access.bytes == kCellBytes;
+  const std::size_t index = reinterpret_cast<std::uintptr_t>(access.address) % kCellBytes / 4;
+  AtomicLocation& at = is_packet ? cell.atomics->packet : cell.atomics->word[index];
+  // An atomic access of another size is as good as an ordinary one.
+  const auto other = [&](AtomicLocation& one) {
+    if (!one.used || violated()) return;
+    const Stamp& writer = one.history.back().writer;
+    if (!ordered(self, writer.agent, writer.time)) {
+      violate(Kind::kScope, access, "atomic store of another size", writer, does);
+    }
+    for (const Reader& reader : one.readers) {
+      if (ordered(self, reader.stamp.agent, reader.stamp.time)) continue;
+      violate(Kind::kScope, access, "atomic load of another size", reader.stamp, does);
+    }
+    one = AtomicLocation{};
+  };
+  if (is_packet) {
+    for (AtomicLocation& word : cell.atomics->word) other(word);
+  } else {
+    other(cell.atomics->packet);
+  }
+  if (!at.used || !holds(at.history.back(), access)) {
+    // The first atomic access, or the host wrote: there is one value.
+    at.used = true;
+    at.first = at.history.empty() ? 1 : newest_of(at) + 1;
+    at.history.clear();
+    at.history.push_back(as_in_memory(access));
+    at.readers.clear();
+  }
+  return at;
+}
+
+// A reader whose packet was overwritten though nothing proves that it has read it. If it looks
+// again, it was polling for the newer one; if it never does, the older one was what it needed.
+void WeakMemory::doubt(Reader& reader, AtomicLocation& /*at*/, std::uint32_t by,
+                       const Access& where) {
+  const BlockRecord& block = blocks_[slot_of(reader.stamp.agent)];
+  if (gave_up_.contains(block.run->rank)) return;
+  if (block.ended[part_of(reader.stamp.agent)]) {
+    violate(Kind::kOverwrite, where, "load", reader.stamp, "store");
+    return;
+  }
+  if (reader.by == 0) {
+    clock_of(reader.stamp.agent).doubts.push_back(reinterpret_cast<std::uintptr_t>(where.address));
+  }
+  reader.by = by;
+}
+
+// Called when a thread ends: its doubtful reads were no polls.
+bool WeakMemory::report_doubts(const ThreadClock& self) {
+  const int rank = blocks_[slot_of(self.agent)].run->rank;
+  if (gave_up_.contains(rank)) return false;
+  for (const std::uintptr_t address : self.doubts) {
+    const auto* const at = reinterpret_cast<const void*>(address);
+    const Cell* const cell = shadow_.find(at);
+    if (cell == nullptr || cell->atomics == nullptr) continue;
+    const AtomicLocation& packet = cell->atomics->packet;
+    for (const Reader& reader : packet.readers) {
+      if (reader.stamp.agent != self.agent || reader.by < packet.first) continue;
+      const Message& by = packet.history[reader.by - packet.first];
+      violation_ = {Kind::kOverwrite, "load", "store", reader.stamp, by.writer, kCellBytes, at};
+      return true;
+    }
+  }
+  return false;
+}
+
+const Message& WeakMemory::read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
+                                       bool may_be_stale, bool counts_as_use) {
+  const std::uint32_t newest = newest_of(at);
+  // Coherence: nothing older than what this thread, or whoever is ordered before it, wrote or read.
+  std::uint32_t oldest = newest;
+  const auto mine = std::ranges::find(at.readers, self.agent,
+                                      [](const Reader& reader) { return reader.stamp.agent; });
+  if (at.history.size() > 1 && may_be_stale) {
+    while (oldest > at.first) {
+      const Stamp& writer = at.history[oldest - at.first].writer;
+      if (ordered(self, writer.agent, writer.time)) break;
+      --oldest;
+    }
+    for (const Reader& reader : at.readers) {
+      if (reader.message > oldest && ordered(self, reader.stamp.agent, reader.stamp.time)) {
+        oldest = reader.message;
+      }
+    }
+  }
+  std::uint32_t chosen = newest;
+  if (oldest < newest) {
+    // How many messages could be passed over; each only so many times, so that all come through.
+    std::uint32_t last = newest;
+    while (last > oldest && at.history[last - at.first].skips > 0) --last;
+    if (last < newest && (choices_.scripted() || choices_.one_in(stale_odds_))) {
+      chosen = newest - choices_.pick(newest - last + 1);
+      for (std::uint32_t i = chosen + 1; i <= newest; ++i) --at.history[i - at.first].skips;
+    }
+    if (chosen < newest) self.stale = true;
+  }
+  self.seen_time = self.time;
+  if (counts_as_use || at.history.size() > 1) {
+    Reader* reader = nullptr;
+    if (mine != at.readers.end()) {
+      reader = &*mine;
+      if (reader->by != 0) {
+        std::erase(self.doubts, reinterpret_cast<std::uintptr_t>(access.address));
+        reader->by = 0;
+      }
+    } else {
+      // Readers of messages that nobody keeps constrain nobody.
+      if (!counts_as_use) {
+        std::erase_if(at.readers, [&](const Reader& one) { return one.message <= at.first; });
+      }
+      reader = &at.readers.emplace_back();
+    }
+    reader->stamp = {self.agent, self.time, access.site};
+    reader->message = chosen;
+    if (counts_as_use && chosen < newest) doubt(*reader, at, chosen + 1, access);
+  }
+  return at.history[chosen - at.first];
+}
+
+void WeakMemory::write_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
+                              const void* value, bool releases, const Message* continues) {
+  Message message;
+  std::memcpy(message.value.data(), value, access.bytes);
+  message.rank = access.thread.rank;
+  message.scope = access.scope;
+  message.skips = choices_.scripted() ? 1 : skips_;
+  message.releases = releases;
+  // What came before a store is known to whoever reads it, though only a release orders memory.
+  message.seen = published_seen(self);
+  if (releases) {
+    message.order = published(self);
+    message.fenced = self.fenced;
+  }
+  if (continues != nullptr && continues->releases) {
+    // A read-modify-write carries on the release that it read.
+    message.releases = true;
+    message.order = continues->order;
+    message.fenced = continues->fenced;
+  }
+  message.writer = {self.agent, self.time, access.site};
+  if (releases) ++self.time;
+  const std::uint32_t number = newest_of(at) + 1;
+  if (access.bytes == kCellBytes) {
+    std::erase_if(at.readers, [&](const Reader& reader) {
+      return reader.by == 0 && observed(self, reader.stamp.agent, reader.stamp.time);
+    });
+    for (Reader& reader : at.readers) {
+      if (reader.by == 0) doubt(reader, at, number, access);
+    }
+  }
+  if (at.history.size() == kHistory) {
+    at.history.erase(at.history.begin());
+    ++at.first;
+  }
+  at.history.push_back(std::move(message));
+  std::memcpy(access.address, value, access.bytes);
+}
+
+void WeakMemory::load_atomic(const Access& access, void* value, bool acquires, bool counts_as_use) {
+  ThreadClock& self = clock_of(access.thread);
+  Cell& cell = shadow_.cell(access.address);
+  const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
+  for (Unit* unit = begin; unit != end; ++unit) {
+    if (!check_write(self, *unit, access, "atomic load")) break;
+  }
+  AtomicLocation& at = location(self, access, "atomic load");
+  const Message& message = read_atomic(self, at, access, true, counts_as_use);
+  std::memcpy(value, message.value.data(), access.bytes);
+  const bool out_of_scope = (access.scope == Scope::kGpu || message.scope == Scope::kGpu) &&
+                            message.rank >= 0 && message.rank != access.thread.rank;
+  if (out_of_scope && !ordered(self, message.writer.agent, message.writer.time)) {
+    violate(Kind::kScope, access, "atomic store of GPU scope", message.writer, "atomic load");
+  }
+  self.seen = clocks_.join(self.seen, message.seen);
+  if (acquires && message.releases) {
+    self.hb = clocks_.join(self.hb, message.order);
+    self.fenced = clocks_.join(self.fenced, message.fenced);
+  }
+}
+
+void WeakMemory::store_atomic(const Access& access, const void* value, bool releases) {
+  ThreadClock& self = clock_of(access.thread);
+  Cell& cell = shadow_.cell(access.address);
+  const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
+  for (Unit* unit = begin; unit != end; ++unit) {
+    if (!check_write(self, *unit, access, "atomic store") ||
+        !check_uses(self, *unit, access, "atomic store", false, false)) {
+      break;
+    }
+  }
+  write_atomic(self, location(self, access, "atomic store"), access, value, releases, nullptr);
+}
+
+void WeakMemory::load_packet(const Access& access, void* value) {
+  load_atomic(access, value, false, true);
+}
+void WeakMemory::store_packet(const Access& access, const void* value) {
+  store_atomic(access, value, false);
+}
+void WeakMemory::acquire(const Access& access, void* value) {
+  load_atomic(access, value, true, false);
+}
+void WeakMemory::release(const Access& access, const void* value) {
+  store_atomic(access, value, true);
+}
+
+void WeakMemory::load_relaxed(const Access& access, void* value) {
+  load_atomic(access, value, false, false);
+  // An abort word that is set: this rank's waits end without what they waited for.
+  std::uint32_t word = 0;
+  std::memcpy(&word, value, std::min<std::size_t>(access.bytes, sizeof word));
+  if (word != 0) gave_up_.insert(access.thread.rank);
+}
+void WeakMemory::store_relaxed(const Access& access, const void* value) {
+  store_atomic(access, value, false);
+}
+
+bool WeakMemory::claim(const Access& access) {
+  ThreadClock& self = clock_of(access.thread);
+  const auto [begin, end] =
+      Shadow::units(shadow_.cell(access.address), access.address, access.bytes);
+  for (Unit* unit = begin; unit != end; ++unit) {
+    if (!check_write(self, *unit, access, "atomic store") ||
+        !check_uses(self, *unit, access, "atomic store", false, false)) {
+      break;
+    }
+  }
+  AtomicLocation& at = location(self, access, "atomic store");
+  // A read-modify-write reads the newest message.
+  const Message read = read_atomic(self, at, access, false, false);
+  self.seen = clocks_.join(self.seen, read.seen);
+  if (read.value[0] != 0) return false;
+  const std::uint32_t one = 1;
+  write_atomic(self, at, access, &one, false, &read);
+  return true;
+}
+
+}  // namespace afdep::emulator
