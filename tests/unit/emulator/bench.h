@@ -33,10 +33,12 @@ struct Shape {
 
 class Bench {
  public:
-  explicit Bench(std::uint64_t seed = 1, bool stop_on_stall = true, int resident_blocks = 1 << 20) {
+  explicit Bench(std::uint64_t seed = 1, bool stop_on_stall = true, int resident_blocks = 1 << 20,
+                 emulator::Memory memory = emulator::Memory::kWeak) {
     EmulatorOptions options;
     options.schedule.seed = seed;
     options.schedule.stop_on_stall = stop_on_stall;
+    options.schedule.memory = memory;
     options.schedule.resident_blocks = resident_blocks;
     options.schedule.fruitless_accesses = 1'000'000;
     backend_ = std::move(EmulatorBackend::create(options).value());

@@ -61,7 +61,8 @@ TEST(EmulatorStream, KernelsOfAStreamRunInOrder) {
 TEST(EmulatorStream, ProgrammaticKernelStartsEarlyAndWaits) {
   std::set<std::uint32_t> seen_early;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    Bench bench(seed);
+    // The kernel looks early on purpose.
+    Bench bench(seed, true, 1 << 20, emulator::Memory::kSequential);
     const LoadedKernel* step = bench.kernel("early_step", kEarlyStep);
     auto* const value = bench.memory<std::uint32_t>(1);
     auto* const early = bench.memory<std::uint32_t>(2);
@@ -182,7 +183,8 @@ TEST(EmulatorStream, CopiesKeepTheirPlace) {
 
 TEST(EmulatorStream, GraphReplaysSeeMemoryChangedInPlace) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    Bench bench(seed);
+    // The kernel looks early on purpose.
+    Bench bench(seed, true, 1 << 20, emulator::Memory::kSequential);
     const LoadedKernel* step = bench.kernel("early_step", kEarlyStep);
     auto* const value = bench.memory<std::uint32_t>(1);
     auto* const early = bench.memory<std::uint32_t>(2);

@@ -169,7 +169,7 @@ TEST(EmulatorWarp, ThreadThatSkipsABlockBarrierIsReported) {
 struct Args { uint32_t* out; };
 extern "C" __global__ void __launch_bounds__(64, 1) skips(const __grid_constant__ Args args) {
   if (afdep::warp_index() == 1) {
-    afdep::store_word(args.out, 1);
+    if (afdep::lane_index() == 0) afdep::store_word(args.out, 1);
     return;
   }
   afdep::sync_block();

@@ -1,0 +1,250 @@
+// Bulk copies: what arrives, what waits, and every way of using them wrongly.
+#include <cstdint>
+#include <string>
+
+#include "tests/unit/emulator/bench.h"
+
+namespace afdep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Pair {
+  const std::uint32_t* from;
+  std::uint32_t* to;
+};
+
+// One block of 32 threads with two stages of 256 bytes; `body` works on a.from and a.to.
+std::string ring(const std::string& body) {
+  return R"(
+#include "afdep/bulk.cuh"
+using namespace afdep;
+struct Args { const uint32_t* from; uint32_t* to; };
+struct Shared {
+  alignas(128) uint8_t stage[2][256];
+  BulkBarrier loaded[2];
+};
+extern "C" __global__ void __launch_bounds__(32, 1) ring([[maybe_unused]] const __grid_constant__ Args a) {
+  Shared& s = shared_memory<Shared>();
+  const int lane = thread_index();
+)" + body +
+         "\n}\n";
+}
+
+constexpr const char* kInit = R"(
+  if (lane == 0) {
+    init_barrier(s.loaded[0]);
+    init_barrier(s.loaded[1]);
+    publish_barriers();
+  }
+  sync_block();
+)";
+
+class EmulatorBulk : public ::testing::TestWithParam<std::uint64_t> {
+ protected:
+  static constexpr int kWords = 64 * 8;
+
+  EmulatorBulk() : bench_(GetParam()) {}
+
+  void prepare(const std::string& body) {
+    kernel_ = bench_.kernel("ring", ring(body));
+    from_ = bench_.memory<std::uint32_t>(kWords);
+    to_ = bench_.memory<std::uint32_t>(kWords);
+    for (std::uint32_t i = 0; i < kWords; ++i) from_[i] = 1000 + i;
+    bench_.launch(kernel_, Pair{from_, to_}, {.shared_bytes = 1024});
+  }
+  std::string report(const std::string& body) {
+    prepare(body);
+    return bench_.report();
+  }
+  void run(const std::string& body) {
+    prepare(body);
+    bench_.run();
+  }
+
+  Bench bench_;
+  const LoadedKernel* kernel_ = nullptr;
+  std::uint32_t* from_ = nullptr;
+  std::uint32_t* to_ = nullptr;
+};
+
+// Eight rows through a ring of two stages.
+TEST_P(EmulatorBulk, RingMovesEveryRow) {
+  run(std::string(kInit) + R"(
+  if (lane == 0) {
+    for (int i = 0; i < 2; ++i) bulk_load(s.stage[i], a.from + i * 64, 256, s.loaded[i]);
+    for (int i = 0; i < 8; ++i) {
+      await_barrier(s.loaded[i % 2], static_cast<uint32_t>(i / 2) & 1u);
+      bulk_store(a.to + i * 64, s.stage[i % 2], 256);
+      bulk_commit();
+      if (i >= 1 && i + 1 < 8) {
+        bulk_await_read<1>();
+        bulk_load(s.stage[(i + 1) % 2], a.from + (i + 1) * 64, 256, s.loaded[(i + 1) % 2]);
+      }
+    }
+    bulk_await<0>();
+  })");
+  for (std::uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(to_[i], 1000 + i);
+}
+
+// Lanes change a staged row; the copy back needs their stores before it, and a proxy fence.
+TEST_P(EmulatorBulk, OrdinaryStoresReachACopyThroughAFence) {
+  run(std::string(kInit) + R"(
+  if (lane == 0) bulk_load(s.stage[0], a.from, 256, s.loaded[0]);
+  await_barrier(s.loaded[0], 0);
+  uint32_t* const words = reinterpret_cast<uint32_t*>(s.stage[0]);
+  words[lane] += 1;
+  words[lane + 32] += 1;
+  sync_warp();
+  if (lane == 0) {
+    fence_bulk();
+    bulk_store(a.to, s.stage[0], 256);
+    bulk_commit();
+    bulk_await<0>();
+  })");
+  for (std::uint32_t i = 0; i < 64; ++i) ASSERT_EQ(to_[i], 1001 + i);
+}
+
+TEST_P(EmulatorBulk, SizeAndAlignmentAreChecked) {
+  EXPECT_THAT(
+      report(std::string(kInit) + "if (lane == 0) bulk_load(s.stage[0], a.from, 24, s.loaded[0]);"),
+      AllOf(HasSubstr("bulk_load: copies 24 bytes, which is no multiple of 16"),
+            HasSubstr("; at ring.cu:")));
+  EXPECT_THAT(report(std::string(kInit) +
+                     "if (lane == 0) bulk_load(s.stage[0] + 8, a.from, 16, s.loaded[0]);"),
+              HasSubstr("the address in shared memory is not 16-byte aligned"));
+  EXPECT_THAT(report(std::string(kInit) + "if (lane == 0) bulk_store(a.to + 1, s.stage[0], 16);"),
+              HasSubstr("bulk_store: the address in global memory is not 16-byte aligned"));
+  EXPECT_THAT(report(std::string(kInit) +
+                     "if (lane == 0) bulk_load(s.stage[0], a.from, 2048, s.loaded[0]);"),
+              HasSubstr("2048 bytes are not all in the block's 1024 bytes of shared memory"));
+  EXPECT_THAT(report(std::string(kInit) +
+                     "if (lane == 0) bulk_load(s.stage[0], a.from + 504, 256, s.loaded[0]);"),
+              HasSubstr("load of 256 bytes at "));
+}
+
+TEST_P(EmulatorBulk, BarriersAreInitialisedAndPublishedOnce) {
+  EXPECT_THAT(report("if (lane == 0) bulk_load(s.stage[0], a.from, 256, s.loaded[0]);"),
+              HasSubstr("bulk_load: the barrier is not initialised"));
+  EXPECT_THAT(report(R"(if (lane == 0) {
+      init_barrier(s.loaded[0]);
+      bulk_load(s.stage[0], a.from, 256, s.loaded[0]);
+    })"),
+              HasSubstr("publish_barriers was not called after that by the same thread"));
+  EXPECT_THAT(report(std::string(kInit) + "if (lane == 0) init_barrier(s.loaded[1]);"),
+              HasSubstr("init_barrier: the barrier is initialised already"));
+}
+
+TEST_P(EmulatorBulk, APhaseHasOneLoad) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  if (lane == 0) {
+    for (int i = 0; i < 400; ++i) bulk_load(s.stage[i % 2], a.from, 256, s.loaded[0]);
+  })"),
+              ::testing::AnyOf(HasSubstr("phase 0 already has its one load"),
+                               HasSubstr("phase 1 already has its one load"),
+                               HasSubstr("data race at shared memory+0x0")));
+}
+
+TEST_P(EmulatorBulk, NothingMayBeLeftBehind) {
+  EXPECT_THAT(report(std::string(kInit) + "if (lane == 0) bulk_store(a.to, s.stage[0], 256);"),
+              HasSubstr("the thread ends with stores that it did not commit (bulk_commit)"));
+  EXPECT_THAT(report(std::string(kInit) +
+                     "if (lane == 0) { bulk_store(a.to, s.stage[0], 256); bulk_commit(); }"),
+              HasSubstr("the thread ends while its stores may still read shared memory"));
+  EXPECT_THAT(report(std::string(kInit) +
+                     "if (lane == 0) bulk_load(s.stage[0], a.from, 256, s.loaded[0]);"),
+              HasSubstr("a load into its shared memory that nobody waited for (await_barrier)"));
+}
+
+TEST_P(EmulatorBulk, AWaitForAPhaseThatNeverComesIsADeadlock) {
+  EXPECT_THAT(report(std::string(kInit) + "if (lane == 3) await_barrier(s.loaded[1], 0);"),
+              AllOf(HasSubstr("deadlock"),
+                    HasSubstr("waits in await_barrier for the end of a phase of parity 0")));
+}
+
+// ---- what the memory model says -----------------------------------------------------------------
+
+class EmulatorBulkOrder : public EmulatorBulk {};
+
+TEST_P(EmulatorBulkOrder, ReadBeforeTheWaitIsARace) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  if (lane == 0) {
+    bulk_load(s.stage[0], a.from, 256, s.loaded[0]);
+    store_word(a.to, *reinterpret_cast<uint32_t*>(s.stage[0]));
+    await_barrier(s.loaded[0], 0);
+  })"),
+              AllOf(HasSubstr("data race at shared memory+0x0"),
+                    HasSubstr("missing: no await_barrier for the end of that phase")));
+}
+
+TEST_P(EmulatorBulkOrder, StageReusedBeforeItIsRead) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  if (lane == 0) {
+    fence_bulk();
+    bulk_store(a.to, s.stage[0], 256);
+    bulk_commit();
+    s.stage[0][5] = 1;
+    bulk_await<0>();
+  })"),
+              AllOf(HasSubstr("data race at shared memory+0x5"),
+                    HasSubstr("missing: no bulk_await_read or bulk_await for that group")));
+}
+
+TEST_P(EmulatorBulkOrder, ResultReadBeforeItIsComplete) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  if (lane == 0) {
+    bulk_store(a.to, s.stage[0], 256);
+    bulk_commit();
+    bulk_await_read<0>();
+    store_word(a.to + 64, load_word(a.to + 4));
+  })"),
+              HasSubstr("missing: no bulk_await for that group lies in between"));
+}
+
+TEST_P(EmulatorBulkOrder, CopyOfOrdinaryStoresNeedsAProxyFence) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  s.stage[0][lane * 4] = 7;
+  sync_warp();
+  if (lane == 0) {
+    bulk_store(a.to, s.stage[0], 256);
+    bulk_commit();
+    bulk_await<0>();
+  })"),
+              AllOf(HasSubstr("missing proxy fence at shared memory+0x0"),
+                    HasSubstr("no fence_bulk lies between")));
+}
+
+TEST_P(EmulatorBulkOrder, FenceBeforeTheStoresAreJoinedCoversOnlyItsOwn) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  s.stage[0][lane * 4] = 7;
+  if (lane == 0) fence_bulk();
+  sync_warp();
+  if (lane == 0) {
+    bulk_store(a.to, s.stage[0], 256);
+    bulk_commit();
+    bulk_await<0>();
+  })"),
+              HasSubstr("missing proxy fence at shared memory+"));
+}
+
+TEST_P(EmulatorBulkOrder, BarrierUsedByAnotherThreadWithoutASync) {
+  EXPECT_THAT(report(R"(
+  if (lane == 0) {
+    init_barrier(s.loaded[0]);
+    publish_barriers();
+    store_relaxed(a.to, 1);
+  }
+  if (lane == 1) {
+    while (load_relaxed(a.to) == 0) poll_missed(a.to, {1, 0, 0}, 0, 1);
+    bulk_load(s.stage[0], a.from, 256, s.loaded[0]);
+    await_barrier(s.loaded[0], 0);
+  })"),
+              HasSubstr("bulk barrier used before its initialisation is known"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatorBulk, ::testing::Range<std::uint64_t>(1, 21));
+INSTANTIATE_TEST_SUITE_P(Seeds, EmulatorBulkOrder, ::testing::Range<std::uint64_t>(1, 21));
+
+}  // namespace
+}  // namespace afdep
