@@ -134,7 +134,7 @@ Result<void> Buffer::State::allocate(const BufferOptions& options) {
 
 Result<void> Buffer::State::start_generations(std::uint32_t before_first) {
   const Control control{
-      .started = before_first, .finished = before_first, .abort = 0, .reserved = 0};
+      .started = before_first, .finished = before_first, .abort = 0, .route_claimed = 0};
   AFDEP_RETURN_IF_FAILED(backend.copy_to_device(common.control, &control, sizeof(control)));
   // Done words in this rank's window, as if every peer had finished the generation before the
   // first.

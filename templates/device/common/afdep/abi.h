@@ -15,10 +15,10 @@ constexpr int kMaxRanks = 64;
 // writes `finished`: no kernel reads a word it writes, so CTAs of one kernel need no order among
 // themselves.
 struct Control {
-  uint32_t started;   // generation of the newest first kernel
-  uint32_t finished;  // generation of the newest second kernel
-  uint32_t abort;     // nonzero: every wait of this rank gives up at its next look
-  uint32_t reserved;
+  uint32_t started;        // generation of the newest first kernel
+  uint32_t finished;       // generation of the newest second kernel
+  uint32_t abort;          // nonzero: every wait of this rank gives up at its next look
+  uint32_t route_claimed;  // nonzero: a thread has taken the route record of this exchange
 };
 static_assert(sizeof(Control) == 16, "Control is read by the host");
 
@@ -35,8 +35,8 @@ enum RouteError : uint32_t {
   kRouteDuplicate = 2,   // the same expert twice in one token
 };
 
-// Records are written once: the first thread that takes `state` from 0 to 1 fills the record, then
-// publishes 2. The host resets `state` to 0 after it has read a record.
+// A record is filled by the one thread that claimed it in Control, which then publishes 2 in
+// `state`. The host resets `state` to 0 after it has read a record.
 struct WaitFault {
   uint32_t state;
   uint32_t phase;  // Phase

@@ -33,7 +33,10 @@ AFDEP_DEVICE uint32_t started_generation(const CommonArgs& args) {
   return load_word(&args.control->started);
 }
 AFDEP_DEVICE void mark_finished(const CommonArgs& args, uint32_t generation) {
-  if (block_index() == 0 && thread_index() == 0) store_word(&args.control->finished, generation);
+  if (block_index() == 0 && thread_index() == 0) {
+    store_word(&args.control->finished, generation);
+    store_word(&args.control->route_claimed, 0);
+  }
 }
 
 // A warp waits for the done words of all kPeers peers; then every lane may write into their

@@ -27,9 +27,10 @@ AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void
   const uint64_t now = clock_ns();
   if (deadline.start_ns == 0) deadline.start_ns = now;
   if (now - deadline.start_ns < args.timeout_ns) return false;
-  store_relaxed(&args.control->abort, 1);
-  WaitFault* const fault = &args.faults->wait;
-  if (claim(&fault->state)) {
+  // The abort word is also the claim to the record: host memory offers no atomics to a GPU behind
+  // PCIe.
+  if (claim(&args.control->abort)) {
+    WaitFault* const fault = &args.faults->wait;
     store_word(&fault->phase, awaited.phase);
     store_word(&fault->peer, awaited.peer);
     store_word(&fault->generation, generation);
@@ -73,8 +74,11 @@ AFDEP_DEVICE void await_done(const CommonArgs& args, const uint32_t* done, uint3
 // Records the first bad id of this rank since the host last looked.
 AFDEP_DEVICE void report_route(const CommonArgs& args, RouteError error, uint32_t generation,
                                uint32_t token, uint32_t choice, int64_t value) {
+  // Claimed once an exchange, in device memory: host memory offers no atomics to a GPU behind PCIe.
+  // mark_finished gives the claim back.
+  if (!claim(&args.control->route_claimed)) return;
   RouteFault* const fault = &args.faults->route;
-  if (!claim(&fault->state)) return;
+  if (load_acquire(&fault->state) != 0) return;  // the host has not read an earlier record yet
   store_word(&fault->error, error);
   store_word(&fault->generation, generation);
   store_word(&fault->token, token);

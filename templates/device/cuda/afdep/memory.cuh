@@ -94,10 +94,10 @@ AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
-// True for the one caller, over all threads and the host, that takes `state` from 0 to 1.
+// True for the one thread of this GPU that takes `state`, in its own memory, from 0 to 1.
 AFDEP_DEVICE bool claim(uint32_t* state) {
   uint32_t before;
-  asm volatile("atom.relaxed.sys.global.cas.b32 %0, [%1], 0, 1;"
+  asm volatile("atom.relaxed.gpu.global.cas.b32 %0, [%1], 0, 1;"
                : "=r"(before)
                : "l"(state)
                : "memory");

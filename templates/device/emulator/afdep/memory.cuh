@@ -71,7 +71,7 @@ AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
   afdep_emu_store_relaxed(at, value);
 }
 
-// True for the one caller, over all threads and the host, that takes `state` from 0 to 1.
+// True for the one thread of this GPU that takes `state`, in its own memory, from 0 to 1.
 AFDEP_DEVICE bool claim(uint32_t* state) { return afdep_emu_claim(state) != 0; }
 
 // Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to
