@@ -223,6 +223,14 @@ Result<std::shared_ptr<const NvrtcLibrary>> NvrtcLibrary::open(const fs::path& f
       functions.arch_count(&count) != NVRTC_SUCCESS || count <= 0) {
     return failed("does not tell its version");
   }
+  // NVRTC opens its built-ins by their plain name, which the dynamic linker looks for in its own
+  // places only. Opened here from beside the library, that name is already in the process.
+  const fs::path builtins =
+      file.parent_path() / fmt::format("libnvrtc-builtins.so.{}.{}", major, minor);
+  if (is_file(builtins) && dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+    const char* error = dlerror();
+    return failed(error != nullptr ? error : fmt::format("cannot open {}", builtins.string()));
+  }
   std::vector<int> arches(static_cast<std::size_t>(count));
   if (functions.arches(arches.data()) != NVRTC_SUCCESS || arches.back() < 100) {
     return failed(fmt::format("NVRTC {}.{} does not compile for sm_100a", major, minor));
