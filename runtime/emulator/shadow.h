@@ -58,7 +58,12 @@ struct Message {
   Scope scope = Scope::kSystem;
   ClockRef order;   // what comes before it, if it releases
   ClockRef fenced;  // and what of that a proxy fence covers
-  ClockRef seen;    // what its writer had observed
+  // What its writer had observed; until somebody asks, without the writer's own last acts.
+  ClockRef seen;
+  bool seen_whole = true;
+  Time seen_time = 0;  // of the writer's own loads; 0: its warp knows of all
+  Time seen_warp_time = 0;
+  Time block_time = 0;
 };
 
 // The newest load of an atomic location by one thread.

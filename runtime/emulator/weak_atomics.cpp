@@ -10,7 +10,7 @@ namespace afdep::emulator {
 namespace {
 
 // Messages of one location that a load may choose from, at most.
-constexpr std::size_t kHistory = 8;
+constexpr std::size_t kHistory = 4;
 
 Message as_in_memory(const Access& access) {
   Message message;
@@ -126,8 +126,8 @@ bool WeakMemory::report_doubts(const ThreadClock& self) {
   return false;
 }
 
-const Message& WeakMemory::read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
-                                       bool may_be_stale, bool counts_as_use) {
+Message& WeakMemory::read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
+                                 bool may_be_stale, bool counts_as_use) {
   const std::uint32_t newest = newest_of(at);
   // Coherence: nothing older than what this thread, or whoever is ordered before it, wrote or read.
   std::uint32_t oldest = newest;
@@ -188,7 +188,7 @@ void WeakMemory::write_atomic(ThreadClock& self, AtomicLocation& at, const Acces
   message.skips = choices_.scripted() ? 1 : skips_;
   message.releases = releases;
   // What came before a store is known to whoever reads it, though only a release orders memory.
-  message.seen = published_seen(self);
+  publish_seen(self, message);
   if (releases) {
     message.order = published(self);
     message.fenced = self.fenced;
@@ -226,14 +226,16 @@ void WeakMemory::load_atomic(const Access& access, void* value, bool acquires, b
     if (!check_write(self, *unit, access, "atomic load")) break;
   }
   AtomicLocation& at = location(self, access, "atomic load");
-  const Message& message = read_atomic(self, at, access, true, counts_as_use);
+  Message& message = read_atomic(self, at, access, true, counts_as_use);
   std::memcpy(value, message.value.data(), access.bytes);
   const bool out_of_scope = (access.scope == Scope::kGpu || message.scope == Scope::kGpu) &&
                             message.rank >= 0 && message.rank != access.thread.rank;
   if (out_of_scope && !ordered(self, message.writer.agent, message.writer.time)) {
     violate(Kind::kScope, access, "atomic store of GPU scope", message.writer, "atomic load");
   }
-  self.seen = clocks_.join(self.seen, message.seen);
+  if (message.writer.agent != self.agent) {
+    self.seen = clocks_.join(self.seen, seen_by(message));
+  }
   if (acquires && message.releases) {
     self.hb = clocks_.join(self.hb, message.order);
     self.fenced = clocks_.join(self.fenced, message.fenced);
@@ -289,8 +291,9 @@ bool WeakMemory::claim(const Access& access) {
   }
   AtomicLocation& at = location(self, access, "atomic store");
   // A read-modify-write reads the newest message.
-  const Message read = read_atomic(self, at, access, false, false);
-  self.seen = clocks_.join(self.seen, read.seen);
+  Message& newest = read_atomic(self, at, access, false, false);
+  self.seen = clocks_.join(self.seen, seen_by(newest));
+  const Message read = newest;
   if (read.value[0] != 0) return false;
   const std::uint32_t one = 1;
   write_atomic(self, at, access, &one, false, &read);

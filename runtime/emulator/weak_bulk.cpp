@@ -104,7 +104,10 @@ void WeakMemory::bulk_load(const ThreadId& thread, Site site, void* to, const vo
   // The arrival releases; whoever waits for the phase acquires.
   BarrierRecord& record = blocks_[slot_of(self.agent)].barriers[barrier];
   record.met.hb = clocks_.join(record.met.hb, published(self));
-  record.met.seen = clocks_.join(record.met.seen, published_seen(self));
+  Message arrival;
+  arrival.writer.agent = self.agent;
+  publish_seen(self, arrival);
+  record.met.seen = clocks_.join(record.met.seen, seen_by(arrival));
   record.met.fenced = clocks_.join(record.met.fenced, self.fenced);
   ++self.time;
 }

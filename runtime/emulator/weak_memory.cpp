@@ -104,24 +104,28 @@ ClockRef WeakMemory::published(const ThreadClock& self) {
   return clocks_.with(self.hb, own.data(), own.size());
 }
 
-ClockRef WeakMemory::published_seen(ThreadClock& self) {
-  const std::uint32_t slot = slot_of(self.agent);
-  const std::uint32_t part = part_of(self.agent);
-  ClockRef known = clocks_.join(self.hb, self.seen);
+void WeakMemory::publish_seen(ThreadClock& self, Message& message) {
+  message.seen = clocks_.join(self.hb, self.seen);
+  message.seen_warp_time = self.seen_warp_time;
+  message.block_time = self.block_time;
+  // Of its own acts only loads of atomics are of interest to whoever observes this.
+  if (self.seen_time > self.seen_warp_time) message.seen_time = self.time++;
+  message.seen_whole = message.seen_time == 0 && message.seen_warp_time == 0;
+}
+
+const ClockRef& WeakMemory::seen_by(Message& message) {
+  if (message.seen_whole) return message.seen;
+  message.seen_whole = true;
+  const Agent writer = message.writer.agent;
+  const std::uint32_t slot = slot_of(writer);
   std::array<VectorClock::Entry, 3> own{};
   std::size_t count = 0;
-  // Of its own acts only loads of atomics are of interest to whoever observes this.
-  if (self.seen_time > self.seen_warp_time) {
-    own[count++] = {self.agent, self.time};
-    ++self.time;
-  }
-  own[count++] = {agent_of(slot, kWarpPart + part / kLanesOfWarp), self.seen_warp_time};
-  own[count++] = {agent_of(slot, kBlockPart), self.block_time};
-  const std::size_t zeros =
-      std::count_if(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(count),
-                    [](const auto& entry) { return entry.time == 0; });
-  if (zeros == count) return known;
-  return clocks_.with(known, own.data(), count);
+  if (message.seen_time != 0) own[count++] = {writer, message.seen_time};
+  own[count++] = {agent_of(slot, kWarpPart + part_of(writer) / kLanesOfWarp),
+                  message.seen_warp_time};
+  own[count++] = {agent_of(slot, kBlockPart), message.block_time};
+  message.seen = clocks_.with(message.seen, own.data(), count);
+  return message.seen;
 }
 
 void WeakMemory::warp_joined(const ThreadId& first, bool orders_memory) {

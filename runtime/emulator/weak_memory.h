@@ -161,7 +161,8 @@ class WeakMemory final : public MemoryModel {
   void learn(Met& known, const Met& other);
   // Everything that `self` has done or knows, as others may learn it.
   ClockRef published(const ThreadClock& self);
-  ClockRef published_seen(ThreadClock& self);
+  void publish_seen(ThreadClock& self, Message& message);
+  const ClockRef& seen_by(Message& message);
   void forget_everything();
   StreamRecord& stream(std::uint64_t number);
 
@@ -180,8 +181,8 @@ class WeakMemory final : public MemoryModel {
   AtomicLocation& location(const ThreadClock& self, const Access& access, const char* does);
   void check_atomics(const ThreadClock& self, Cell& cell, const Access& access, const char* does,
                      bool store);
-  const Message& read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
-                             bool may_be_stale, bool counts_as_use);
+  Message& read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
+                       bool may_be_stale, bool counts_as_use);
   void write_atomic(ThreadClock& self, AtomicLocation& at, const Access& access, const void* value,
                     bool releases, const Message* continues);
   void load_atomic(const Access& access, void* value, bool acquires, bool counts_as_use);

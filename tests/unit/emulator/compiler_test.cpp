@@ -80,6 +80,30 @@ extern "C" __global__ void kernel(const __grid_constant__ Args args) { printf_li
                     HasSubstr("printf_like")));
 }
 
+// What the emulator could not watch is refused with its place, even if no thread gets there.
+TEST(EmulatorCompiler, RawCudaIsRefused) {
+  const auto refused = [](const std::string& statement) {
+    const Diagnostics found = diagnostics(R"(#include "afdep/thread.cuh"
+struct Args { uint32_t* x; };
+extern "C" __global__ void kernel(const __grid_constant__ Args args) {
+  if (args.x == nullptr) return;
+  )" + statement + "\n}\n");
+    EXPECT_EQ(found.size(), 1u) << to_string(found);
+    if (found.empty()) return std::string();
+    EXPECT_EQ(found[0].place.file, "dispatch_b8.cu");
+    EXPECT_EQ(found[0].place.line, 5);
+    return found[0].message;
+  };
+  EXPECT_THAT(refused("asm volatile(\"nop\" ::: \"memory\");"),
+              HasSubstr("the emulator does not know inline assembly \"nop\""));
+  EXPECT_THAT(refused("__atomic_store_n(args.x, 1u, __ATOMIC_RELAXED);"),
+              HasSubstr("an atomic operation outside the device headers"));
+  EXPECT_THAT(refused("__builtin_prefetch(args.x);"), HasSubstr("the built-in llvm.prefetch"));
+  EXPECT_THAT(refused("reinterpret_cast<void (*)()>(args.x)();"),
+              HasSubstr("a call through a pointer"));
+  EXPECT_THAT(refused("__syncthreads();"), HasSubstr("'__syncthreads'"));
+}
+
 TEST(EmulatorCompiler, MissingSymbolIsReported) {
   const auto result = emulator::compile("dispatch_b8.cu", "other_kernel", kGood);
   ASSERT_FALSE(result.ok());

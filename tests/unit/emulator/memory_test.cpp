@@ -138,6 +138,23 @@ extern "C" __global__ void __launch_bounds__(32, 1) wild(const __grid_constant__
   }
 }
 
+TEST(EmulatorMemory, RawAccessToGlobalMemoryIsReportedWithItsPlace) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(32, 1) raw(const __grid_constant__ Args args) {
+  if (afdep::lane_index() == 9) args.out[1] = 5;
+}
+)";
+  Bench bench;
+  const LoadedKernel* kernel = bench.kernel("raw", kBody);
+  auto* const out = bench.memory<std::uint32_t>(4);
+  bench.launch(kernel, Out{out}, {});
+  EXPECT_THAT(bench.report(),
+              HasSubstr("rank 0 raw (launch 1) block 0 thread 9: raw access outside the device "
+                        "headers: store of 4 bytes at allocation 1+0x4; at raw.cu:7:45"));
+  EXPECT_EQ(out[1], 0u);
+}
+
 TEST(EmulatorMemory, StackOverflowIsReported) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer reports the fault itself";
