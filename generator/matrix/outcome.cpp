@@ -102,6 +102,7 @@ std::string to_json(const CellResult& result) {
               {"diagnostics", diagnostics_to_json(result.diagnostics)},
               {"trace", result.trace},
               {"verified", facts_to_json(result.verified)},
+              {"ledger", facts_to_json(result.ledger)},
               {"figures", facts_to_json(result.figures)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -117,6 +118,7 @@ std::optional<CellResult> result_from_json(std::string_view text) {
     result.diagnostics = diagnostics_from_json(parsed.at("diagnostics"));
     result.trace = parsed.at("trace").get<std::string>();
     result.verified = facts_from_json(parsed.at("verified"));
+    result.ledger = facts_from_json(parsed.at("ledger"));
     result.figures = facts_from_json(parsed.at("figures"));
     return result;
   } catch (const json::exception&) {

@@ -42,6 +42,7 @@ struct CellResult {
   Diagnostics diagnostics;  // of a refusal, expected or not, or a failure
   std::string trace;        // what a crashed cell said last
   Facts verified;
+  Facts ledger;  // what crossed in exchanges that ran alone
   Facts figures;
 };
 

@@ -44,6 +44,7 @@ ordered_json describe(const RunCell& run) {
           {"errors", std::move(errors)},
           {"trace", run.result.trace},
           {"verified", describe(run.result.verified)},
+          {"ledger", describe(run.result.ledger)},
           {"figures", describe(run.result.figures)},
           {"spec", run.spec_text}};
 }

@@ -45,7 +45,21 @@ Facts facts_of(const verify::VerifyReport& report) {
                      fmt::format("{}, of them {} graph replays", report.exchanges, report.replays));
   facts.emplace_back("rows received", fmt::format("{}", report.rows));
   facts.emplace_back("values compared", fmt::format("{}", report.compared));
-  facts.emplace_back("absent ranks named", fmt::format("{}", report.faults));
+  facts.emplace_back("faults named", fmt::format("{}", report.faults));
+  return facts;
+}
+
+Facts ledger_of(const verify::VerifyReport& report) {
+  Facts facts;
+  for (const verify::LedgerEntry& entry : report.ledger) {
+    const verify::LinkTraffic all = entry.seen.total();
+    facts.emplace_back(
+        fmt::format("bucket {}, {}, {} tokens", entry.bucket, verify::to_string(entry.routing),
+                    entry.tokens),
+        fmt::format("{} hops; {} messages, {}, {} packets, {} flags, {} done words over {} links",
+                    entry.seen.hops, all.messages, bytes_text(static_cast<double>(all.bytes)),
+                    all.packets, all.flags, all.done, entry.seen.links.size()));
+  }
   return facts;
 }
 
@@ -98,6 +112,7 @@ CellResult run_cell(const spec::Spec& spec, std::string_view text, const std::st
     const Result<verify::VerifyReport> report = verify::verify(text, file, verify_options);
     if (!report) return stopped(Outcome::kFailed, report.diagnostics(), std::move(result));
     result.verified = facts_of(*report);
+    result.ledger = ledger_of(*report);
     if (!report->failures.empty()) {
       return stopped(Outcome::kFailed, report->failures, std::move(result));
     }

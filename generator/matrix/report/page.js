@@ -228,6 +228,7 @@
     if (cell.trace) parts.push(make('h3', {}, 'Trace'), make('pre', {}, cell.trace));
     parts.push(make('h3', {}, 'Against the base'), differences(cell));
     if (cell.verified.length) parts.push(make('h3', {}, 'Verified on the emulator'), factsTable(cell.verified));
+    if (cell.ledger.length) parts.push(make('h3', {}, 'Ledger: what crossed, as the plan says'), factsTable(cell.ledger));
     if (cell.figures.length) parts.push(make('h3', {}, 'Plan'), factsTable(cell.figures));
     if (cell.picture !== undefined) {
       parts.push(make('h3', {}, 'Exchange of the first bucket'), picture(cell),

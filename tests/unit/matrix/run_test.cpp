@@ -53,6 +53,7 @@ TEST(RunMatrix, JudgesEveryCell) {
   EXPECT_EQ(report.cells[3].result.diagnostics.front().code, ErrorCode::kTopK);
   EXPECT_EQ(report.cells[0].result.verified[0],
             (std::pair<std::string, std::string>("run as", "1A1F, H 64, E 8, K 1")));
+  EXPECT_FALSE(report.cells[0].result.ledger.empty());
   EXPECT_GT(report.cells[0].result.seconds, 0);
 }
 

@@ -20,6 +20,7 @@ CellResult passed() {
   result.diagnostics = {{ErrorCode::kTokens, {"f.yaml", 3, 4}, "what\nhappened", "do this"}};
   result.trace = "line\n";
   result.verified = {{"seeds", "3"}, {"rows", "12"}};
+  result.ledger = {{"bucket 4", "2 hops"}};
   result.figures = {{"window", "1 KB"}};
   return result;
 }
@@ -41,6 +42,7 @@ TEST(State, GivesBackWhatWasPut) {
   EXPECT_EQ(kept->diagnostics, passed().diagnostics);
   EXPECT_EQ(kept->trace, "line\n");
   EXPECT_EQ(kept->verified, passed().verified);
+  EXPECT_EQ(kept->ledger, passed().ledger);
   EXPECT_EQ(kept->figures, passed().figures);
 }
 
