@@ -112,8 +112,18 @@ void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, b
                                      Constants& constants) const {
   kernel.grid = shape.grid;
   kernel.threads = shape.threads;
-  kernel.register_ceiling = register_ceiling(kernel.threads);
-  add_threads(kernel, constants);
+  const int bound = std::max(kernel.threads, kPacketBoundThreads);
+  kernel.register_ceiling = register_ceiling(bound);
+  const bool counts_threads = kernel.role == Role::kFfn;  // receive and reply step by them
+  if (counts_threads) {
+    constants.add("kThreads", kernel.threads, fmt::format("{} warps", kernel.threads / 32));
+  }
+  constants
+      .add(
+          "kBoundThreads", bound,
+          fmt::format("launched with {}; one bound keeps a bundle's kernels alike", kernel.threads))
+      .add("kBlocksPerSm", kernel.blocks_per_sm,
+           fmt::format("leaves {} registers a thread", kernel.register_ceiling));
   constants.add("kGroupThreads", shape.group_warps * 32,
                 fmt::format("{} warps take a row", shape.group_warps));
   if (with_groups) constants.add("kGroups", shape.groups, "rows in flight in a CTA");

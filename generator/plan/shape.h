@@ -7,6 +7,9 @@ namespace afdep::plan {
 
 // Limits of sm_90a and sm_100a that plans keep to.
 constexpr int kMaxThreads = 512;  // a CTA, so that two fit an SM with 64 registers a thread
+constexpr int kPacketBoundThreads =
+    384;  // launch bound of smaller packet kernels: 80 registers a thread,
+          // so that any two kernels of a bundle fit an SM together
 constexpr int kBlocksPerSm = 2;
 constexpr int kRegistersPerSm = 65536;
 constexpr int kRegisterGranule = 8;  // registers are given out in steps of 8 a thread

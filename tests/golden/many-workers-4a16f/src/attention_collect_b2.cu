@@ -8,8 +8,8 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 320;                  // 10 warps
-constexpr int kBlocksPerSm = 2;                // leaves 96 registers a thread
+constexpr int kBoundThreads = 384;             // launched with 320; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
 constexpr int kGroupThreads = 320;             // 10 warps take a row
 constexpr int kGroups = 1;                     // rows in flight in a CTA
 constexpr int kGridGroups = 2;                 // 2 CTAs
@@ -25,7 +25,7 @@ constexpr int64_t kReplyRowBytes = 19136;      // 1196 packets at most
 constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_many_workers_4a16f_collect_b2(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

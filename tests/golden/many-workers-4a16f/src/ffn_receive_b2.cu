@@ -17,7 +17,8 @@ constexpr int kTopK = 8;                     // choices of a token
 constexpr int kLocalExperts = 16;            // 256 experts over 16 workers
 constexpr int kAlignment = 1;                // rows; an expert starts at a multiple
 constexpr int kThreads = 320;                // 10 warps
-constexpr int kBlocksPerSm = 2;              // leaves 96 registers a thread
+constexpr int kBoundThreads = 384;           // launched with 320; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;              // leaves 80 registers a thread
 constexpr int kGroupThreads = 320;           // 10 warps take a row
 constexpr int64_t kRowBytes = 14336;         // 7168 x bf16
 constexpr int kRowWords = 3584;              // two BF16 elements a word
@@ -42,7 +43,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_many_workers_4a16f_receive_b2(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

@@ -13,7 +13,8 @@ constexpr int kSources = 4;                    // attention ranks
 constexpr int kUnits = 8;                      // 4 sources x 2 tokens
 constexpr int kTopK = 8;                       // choices of a token
 constexpr int kThreads = 320;                  // 10 warps
-constexpr int kBlocksPerSm = 2;                // leaves 96 registers a thread
+constexpr int kBoundThreads = 384;             // launched with 320; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
 constexpr int kGroupThreads = 320;             // 10 warps take a row
 constexpr int kGroups = 1;                     // rows in flight in a CTA
 constexpr int kGridGroups = 8;                 // 8 CTAs
@@ -29,7 +30,7 @@ constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the worksp
 constexpr int64_t kUnitSlotsOffset = 16384;    // region unit_slots of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_many_workers_4a16f_reply_b2(const __grid_constant__ ReplyArgs args) {
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait

@@ -17,7 +17,8 @@ constexpr int kTopK = 8;                      // choices of a token
 constexpr int kLocalExperts = 128;            // 128 experts over 1 workers
 constexpr int kAlignment = 1;                 // rows; an expert starts at a multiple
 constexpr int kThreads = 352;                 // 11 warps
-constexpr int kBlocksPerSm = 2;               // leaves 88 registers a thread
+constexpr int kBoundThreads = 384;            // launched with 352; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
 constexpr int kGroupThreads = 352;            // 11 warps take a row
 constexpr int64_t kRowBytes = 4096;           // 2048 x bf16
 constexpr int kRowWords = 1024;               // two BF16 elements a word
@@ -41,7 +42,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_one_worker_3a1f_receive_b8(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

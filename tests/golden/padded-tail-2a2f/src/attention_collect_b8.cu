@@ -8,8 +8,8 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 128;                  // 4 warps
-constexpr int kBlocksPerSm = 2;                // leaves 255 registers a thread
+constexpr int kBoundThreads = 384;             // launched with 128; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
 constexpr int kGroupThreads = 128;             // 4 warps take a row
 constexpr int kGroups = 1;                     // rows in flight in a CTA
 constexpr int kGridGroups = 8;                 // 8 CTAs
@@ -25,7 +25,7 @@ constexpr int64_t kReplyRowBytes = 7680;       // 480 packets at most
 constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_collect_b8(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

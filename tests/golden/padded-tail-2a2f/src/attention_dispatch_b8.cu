@@ -14,8 +14,8 @@ constexpr int kTopK = 4;                     // choices of a token
 constexpr int kExperts = 128;                // ids are -1 or less than this
 constexpr int kExpertsPerWorker = 64;        // 128 experts over 2 workers
 constexpr int kWorkers = 2;                  // FFN ranks
-constexpr int kThreads = 128;                // 4 warps
-constexpr int kBlocksPerSm = 2;              // leaves 255 registers a thread
+constexpr int kBoundThreads = 384;           // launched with 128; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;              // leaves 80 registers a thread
 constexpr int kGroupThreads = 128;           // 4 warps take a row
 constexpr int kGroups = 1;                   // rows in flight in a CTA
 constexpr int64_t kRowBytes = 5760;          // 2880 x bf16
@@ -34,7 +34,7 @@ constexpr int64_t kDoneOffset = 0;           // region done of this rank's windo
 constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_dispatch_b8(const __grid_constant__ DispatchArgs args) {
   await_previous_kernel();  // the collect of the exchange before this one
   release_next_kernel();    // the collect may become resident and wait

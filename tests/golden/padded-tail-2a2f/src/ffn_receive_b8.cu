@@ -17,7 +17,8 @@ constexpr int kTopK = 4;                     // choices of a token
 constexpr int kLocalExperts = 64;            // 128 experts over 2 workers
 constexpr int kAlignment = 16;               // rows; an expert starts at a multiple
 constexpr int kThreads = 128;                // 4 warps
-constexpr int kBlocksPerSm = 2;              // leaves 255 registers a thread
+constexpr int kBoundThreads = 384;           // launched with 128; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;              // leaves 80 registers a thread
 constexpr int kGroupThreads = 128;           // 4 warps take a row
 constexpr int64_t kRowBytes = 5760;          // 2880 x bf16
 constexpr int kRowWords = 1440;              // two BF16 elements a word
@@ -42,7 +43,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_receive_b8(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

@@ -13,7 +13,8 @@ constexpr int kSources = 2;                    // attention ranks
 constexpr int kUnits = 16;                     // 2 sources x 8 tokens
 constexpr int kTopK = 4;                       // choices of a token
 constexpr int kThreads = 128;                  // 4 warps
-constexpr int kBlocksPerSm = 2;                // leaves 255 registers a thread
+constexpr int kBoundThreads = 384;             // launched with 128; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
 constexpr int kGroupThreads = 128;             // 4 warps take a row
 constexpr int kGroups = 1;                     // rows in flight in a CTA
 constexpr int kGridGroups = 16;                // 16 CTAs
@@ -28,7 +29,7 @@ constexpr int64_t kDoneOffset = 0;             // region done of every source's 
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_reply_b8(const __grid_constant__ ReplyArgs args) {
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait

@@ -8,8 +8,8 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 352;                  // 11 warps
-constexpr int kBlocksPerSm = 2;                // leaves 88 registers a thread
+constexpr int kBoundThreads = 384;             // launched with 352; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
 constexpr int kGroupThreads = 352;             // 11 warps take a row
 constexpr int kGroups = 1;                     // rows in flight in a CTA
 constexpr int kGridGroups = 8;                 // 8 CTAs
@@ -25,7 +25,7 @@ constexpr int64_t kReplyRowBytes = 5504;       // 344 packets at most
 constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_three_workers_1a3f_collect_b8(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -8,8 +8,8 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 224;                 // 7 warps
-constexpr int kBlocksPerSm = 2;               // leaves 144 registers a thread
+constexpr int kBoundThreads = 384;            // launched with 224; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
 constexpr int kGroupThreads = 224;            // 7 warps take a row
 constexpr int kGroups = 1;                    // rows in flight in a CTA
 constexpr int kGridGroups = 4;                // 4 CTAs
@@ -23,7 +23,7 @@ constexpr int64_t kReplyRowBytes = 13696;     // 856 packets at most
 constexpr int64_t kDestinationsOffset = 0;    // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_top_one_2a4f_collect_b4(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

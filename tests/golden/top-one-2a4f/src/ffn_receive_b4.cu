@@ -17,7 +17,8 @@ constexpr int kTopK = 1;                     // choices of a token
 constexpr int kLocalExperts = 32;            // 128 experts over 4 workers
 constexpr int kAlignment = 1;                // rows; an expert starts at a multiple
 constexpr int kThreads = 224;                // 7 warps
-constexpr int kBlocksPerSm = 2;              // leaves 144 registers a thread
+constexpr int kBoundThreads = 384;           // launched with 224; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;              // leaves 80 registers a thread
 constexpr int kGroupThreads = 224;           // 7 warps take a row
 constexpr int64_t kRowBytes = 10240;         // 5120 x bf16
 constexpr int kRowWords = 2560;              // two BF16 elements a word
@@ -42,7 +43,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_top_one_2a4f_receive_b4(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

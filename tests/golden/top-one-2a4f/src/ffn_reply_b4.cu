@@ -13,7 +13,8 @@ constexpr int kSources = 2;                   // attention ranks
 constexpr int kUnits = 8;                     // 2 sources x 4 tokens
 constexpr int kTopK = 1;                      // choices of a token
 constexpr int kThreads = 224;                 // 7 warps
-constexpr int kBlocksPerSm = 2;               // leaves 144 registers a thread
+constexpr int kBoundThreads = 384;            // launched with 224; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
 constexpr int kGroupThreads = 224;            // 7 warps take a row
 constexpr int kGroups = 1;                    // rows in flight in a CTA
 constexpr int kGridGroups = 8;                // 8 CTAs
@@ -30,7 +31,7 @@ constexpr int64_t kUnitRowsOffset = 0;        // region unit_rows of the workspa
 constexpr int64_t kUnitSlotsOffset = 2048;    // region unit_slots of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_top_one_2a4f_reply_b4(const __grid_constant__ ReplyArgs args) {
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait

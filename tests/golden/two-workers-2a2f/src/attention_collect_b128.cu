@@ -8,7 +8,7 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 384;                   // 12 warps
+constexpr int kBoundThreads = 384;              // launched with 384; one bound keeps a bundle's kernels alike
 constexpr int kBlocksPerSm = 2;                 // leaves 80 registers a thread
 constexpr int kGroupThreads = 96;               // 3 warps take a row
 constexpr int kGroups = 4;                      // rows in flight in a CTA
@@ -25,7 +25,7 @@ constexpr int64_t kReplyRowBytes = 5504;        // 344 packets at most
 constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_two_workers_2a2f_collect_b128(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -17,6 +17,7 @@ constexpr int kTopK = 8;                      // choices of a token
 constexpr int kLocalExperts = 64;             // 128 experts over 2 workers
 constexpr int kAlignment = 1;                 // rows; an expert starts at a multiple
 constexpr int kThreads = 384;                 // 12 warps
+constexpr int kBoundThreads = 384;            // launched with 384; one bound keeps a bundle's kernels alike
 constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
 constexpr int kGroupThreads = 96;             // 3 warps take a row
 constexpr int kGroups = 4;                    // rows in flight in a CTA
@@ -43,7 +44,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_two_workers_2a2f_receive_b128(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);
