@@ -119,7 +119,7 @@ class Refuse : public llvm::PassInfoMixin<Refuse> {
     return llvm::PreservedAnalyses::none();
   }
 
-  static bool isRequired() { return true; }
+  static bool isRequired() { return true; }  // NOLINT(readability-identifier-naming): LLVM asks
 
  private:
   Place place_of(const llvm::Instruction& instruction) const {
@@ -153,7 +153,7 @@ class Instrument : public llvm::PassInfoMixin<Instrument> {
     return llvm::PreservedAnalyses::none();
   }
 
-  static bool isRequired() { return true; }
+  static bool isRequired() { return true; }  // NOLINT(readability-identifier-naming): LLVM asks
 
  private:
   Site site_of(const llvm::Instruction& instruction) {

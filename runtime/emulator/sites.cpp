@@ -16,8 +16,8 @@ struct Table {
 
 // Never destroyed, like the kernels that refer to it.
 Table& table() {
-  static Table* const made = new Table;
-  return *made;
+  static Table* const kTable = new Table;
+  return *kTable;
 }
 
 }  // namespace
