@@ -104,7 +104,7 @@ int run(int argc, char** argv) {
       verify_app
           ->add_option("--explore", verify.explore,
                        "How schedules are chosen: random, pct (priorities), late (one rank held "
-                       "back), all (seeds take turns), or exhaustive (every schedule of three "
+                       "back), all (seeds take turns), or exhaustive (every schedule of a few "
                        "exchanges of one token)")
           ->check(CLI::IsMember({"random", "pct", "late", "exhaustive", "all"}))
           ->type_name("HOW");

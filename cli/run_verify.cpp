@@ -73,13 +73,15 @@ nlohmann::json to_json(const verify::VerifyReport& report) {
   }
   nlohmann::json searches = nlohmann::json::array();
   for (const verify::ExhaustiveResult& each : report.exhaustive) {
-    searches.push_back({{"protocol", plan::to_string(each.protocol)},
-                        {"exchanges", each.exchanges},
-                        {"schedules", each.schedules},
-                        {"redundant", each.redundant},
-                        {"longest", each.longest},
-                        {"complete", each.complete},
-                        {"seconds", each.seconds}});
+    for (const verify::ExhaustivePass& pass : each.passes) {
+      searches.push_back({{"protocol", plan::to_string(each.protocol)},
+                          {"stale_loads", pass.stale_loads},
+                          {"schedules", pass.schedules},
+                          {"redundant", pass.redundant},
+                          {"longest", pass.longest},
+                          {"complete", pass.complete},
+                          {"seconds", pass.seconds}});
+    }
   }
   return {{"ok", report.failures.empty()},
           {"name", report.name},
@@ -124,11 +126,16 @@ std::string ledger_to_text(const verify::VerifyReport& report) {
 std::string exhaustive_to_text(const verify::VerifyReport& report) {
   std::string text;
   for (const verify::ExhaustiveResult& each : report.exhaustive) {
-    text += fmt::format(
-        "  {}: {} {} schedules of {} exchanges of one token, {} redundant ones given up, {} steps "
-        "the longest, {:.1f} s\n",
-        plan::to_string(each.protocol), each.complete ? "all" : "out of time after", each.schedules,
-        each.exchanges, each.redundant, each.longest, each.seconds);
+    for (const verify::ExhaustivePass& pass : each.passes) {
+      text +=
+          fmt::format("  {}, exchanges of one token, {}: {} {} schedules, {:.1f} s\n",
+                      plan::to_string(each.protocol),
+                      pass.stale_loads == 0 ? "newest values"
+                                            : fmt::format("at most {} stale", pass.stale_loads),
+                      pass.complete ? "all" : "out of time after", pass.schedules, pass.seconds);
+      text += fmt::format("    {} redundant ones given up; {} steps the longest\n", pass.redundant,
+                          pass.longest);
+    }
   }
   return text + "  bound: the lanes of a warp take each access together\n";
 }

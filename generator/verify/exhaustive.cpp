@@ -19,15 +19,18 @@ namespace {
 constexpr int kTinyHidden = 64;  // elements
 constexpr std::uint64_t kInputSeed = 1;
 
-// Which of the exchanges carry tokens: bit i for exchange i. All of them, and all but one, so that
-// a worker that got nothing must still say so.
-constexpr std::array kFills{0b111u, 0b101u, 0b010u};
+// Exchanges back to back, and which of them carry tokens: bit i for exchange i. A worker that got
+// nothing must still say so, or its source gets ahead of it.
+struct Fill {
+  int exchanges;
+  unsigned tokens;
+};
+constexpr std::array kFills{Fill{3, 0b111}, Fill{3, 0b101}, Fill{3, 0b010}, Fill{4, 0b1001}};
 
 class OneSchedule {
  public:
-  OneSchedule(const bundle::Bundle& bundle, emulator::Exploration& exploration, int exchanges,
-              unsigned fill)
-      : bundle_(bundle), exploration_(exploration), exchanges_(exchanges), fill_(fill) {}
+  OneSchedule(const bundle::Bundle& bundle, emulator::Exploration& exploration, const Fill& fill)
+      : bundle_(bundle), exploration_(exploration), fill_(fill) {}
 
   // What is wrong with the exchanges, empty if nothing is. A failure is one of the machine.
   Result<std::vector<std::string>> run() {
@@ -42,12 +45,12 @@ class OneSchedule {
     std::vector<Slot*> slots;
     std::vector<ExchangeCase> cases;
     const int bucket = bundle_.manifest().buckets.front().tokens;
-    for (int i = 0; i < exchanges_; ++i) {
+    for (int i = 0; i < fill_.exchanges; ++i) {
       const Result<Slot*> slot = world.add_slot(bucket);
       if (!slot.ok()) return slot.failure();
       slots.push_back(*slot);
       const std::vector<int> tokens(static_cast<std::size_t>(world.shape().sources),
-                                    (fill_ >> i & 1u) != 0 ? bucket : 0);
+                                    (fill_.tokens >> i & 1u) != 0 ? bucket : 0);
       cases.push_back(make_case(world.shape(), bucket, world.receive_rows(bucket), tokens,
                                 Routing::kRandom, random));
       AFDEP_RETURN_IF_FAILED(world.load(**slot, cases.back()));
@@ -80,8 +83,7 @@ class OneSchedule {
 
   const bundle::Bundle& bundle_;
   emulator::Exploration& exploration_;
-  int exchanges_;
-  unsigned fill_;
+  const Fill& fill_;
 };
 
 }  // namespace
@@ -118,43 +120,44 @@ Result<std::vector<Subject>> tiny_subjects(std::string_view text, const std::str
 
 Result<ExhaustiveResult> explore(const Subject& subject, const bundle::Bundle& bundle,
                                  const ExhaustiveOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const auto since = [](Clock::time_point from) {
+    return std::chrono::duration<double>(Clock::now() - from).count();
   };
+  const bool replays = options.replay_fill >= 0;
   ExhaustiveResult result;
   result.protocol = subject.buckets.front().protocol;
-  result.exchanges = options.exchanges;
-  result.complete = true;
-  for (int fill = 0; fill < static_cast<int>(kFills.size()) && result.complete; ++fill) {
-    if (options.replay_fill >= 0 && fill != options.replay_fill) continue;
-    emulator::Exploration exploration(options.stale_loads);
-    if (options.replay_fill >= 0) exploration.replay(options.replay);
-    bool more = true;
-    while (more && result.failures.empty()) {
-      exploration.begin();
-      OneSchedule schedule(bundle, exploration, options.exchanges,
-                           kFills[static_cast<std::size_t>(fill)]);
-      Result<std::vector<std::string>> wrong = schedule.run();
-      if (!wrong.ok()) return wrong.failure();
-      if (!wrong->empty()) {
-        result.failures = std::move(*wrong);
-        result.choices = exploration.choices();
-        result.fill = fill;
+  for (std::uint32_t stale = 0; stale <= (replays ? 0 : options.stale_loads); ++stale) {
+    if (!result.passes.empty() && !result.passes.back().complete) break;
+    ExhaustivePass& pass = result.passes.emplace_back();
+    pass.stale_loads = stale;
+    const auto pass_start = Clock::now();
+    for (int fill = 0; fill < static_cast<int>(kFills.size()) && pass.complete; ++fill) {
+      if (replays && fill != options.replay_fill) continue;
+      emulator::Exploration exploration(stale);
+      if (replays) exploration.replay(options.replay);
+      for (bool more = true; more && result.failures.empty() && pass.complete;) {
+        exploration.begin();
+        OneSchedule schedule(bundle, exploration, kFills[static_cast<std::size_t>(fill)]);
+        Result<std::vector<std::string>> wrong = schedule.run();
+        if (!wrong.ok()) return wrong.failure();
+        if (!wrong->empty()) {
+          result.failures = std::move(*wrong);
+          result.choices = exploration.choices();
+          result.fill = fill;
+        }
+        more = exploration.next();
+        pass.complete = !more || since(start) < options.seconds;
       }
-      more = exploration.next();
-      if (more && elapsed() > options.seconds) {
-        result.complete = false;
-        break;
-      }
+      pass.schedules += exploration.counts().schedules;
+      pass.redundant += exploration.counts().redundant;
+      pass.longest = std::max(pass.longest, exploration.counts().longest);
+      if (!result.failures.empty()) break;
     }
-    result.schedules += exploration.counts().schedules;
-    result.redundant += exploration.counts().redundant;
-    result.values += exploration.counts().values;
-    result.longest = std::max(result.longest, exploration.counts().longest);
+    pass.seconds = since(pass_start);
     if (!result.failures.empty()) break;
   }
-  result.seconds = elapsed();
   return result;
 }
 

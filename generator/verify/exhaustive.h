@@ -15,24 +15,29 @@
 namespace afdep::verify {
 
 struct ExhaustiveOptions {
-  int exchanges = 3;    // back to back: the third reuses the inbox halves of the first
   double seconds = 60;  // of one protocol; then the search is given up, and the report says so
-  std::uint32_t stale_loads = 1;  // of a schedule that return another value than the newest
+  // Loads of a schedule that return another value than the newest, at most: first none, then one,
+  // ..., as long as there is time.
+  std::uint32_t stale_loads = 1;
   // Only this schedule of `fill`: the choices of a replay token.
   std::vector<std::uint32_t> replay;
   int replay_fill = -1;
 };
 
-// What was covered of one protocol.
-struct ExhaustiveResult {
-  plan::Protocol protocol = plan::Protocol::kFlagInData;
-  int exchanges = 0;
+// One search: every schedule with at most so many stale loads.
+struct ExhaustivePass {
+  std::uint32_t stale_loads = 0;
   std::uint64_t schedules = 0;  // that differ in the order of two conflicting steps
   std::uint64_t redundant = 0;  // started, then found equivalent to an earlier one
   std::uint64_t longest = 0;    // steps of one schedule
-  std::uint64_t values = 0;     // times that a load had several values to choose from
-  bool complete = false;        // false: out of time
+  bool complete = true;         // false: out of time
   double seconds = 0;
+};
+
+// What was covered of one protocol.
+struct ExhaustiveResult {
+  plan::Protocol protocol = plan::Protocol::kFlagInData;
+  std::vector<ExhaustivePass> passes;
   // Of the schedule that failed; empty if none did.
   std::vector<std::string> failures;
   std::vector<std::uint32_t> choices;
@@ -43,7 +48,9 @@ struct ExhaustiveResult {
 // rows of at most 128 bytes.
 Result<std::vector<Subject>> tiny_subjects(std::string_view text, const std::string& file);
 
-// Fills: which of the exchanges carry tokens. Precondition: the bundle has one bucket.
+// Three exchanges back to back, so that the third reuses the inbox halves of the first: with tokens
+// in all of them, in all but the second, and in the second alone; and four with none in the middle
+// two. Precondition: the bundle has one bucket.
 Result<ExhaustiveResult> explore(const Subject& subject, const bundle::Bundle& bundle,
                                  const ExhaustiveOptions& options);
 

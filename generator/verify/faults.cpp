@@ -12,6 +12,7 @@ namespace afdep::verify {
 namespace {
 
 constexpr std::chrono::milliseconds kFaultTimeout{20};
+constexpr std::uint64_t kMostNs = 30'000'000;  // until the last kernel ends
 
 class FaultRun {
  public:
@@ -48,17 +49,27 @@ class FaultRun {
     if (!stage.ok()) return stage.failure();
     EmulatorBackend& backend = *stage->backend;
     World& world = *stage->world;
-    const int tested = subject_.buckets.front().tested;
+    // Small and large buckets take turns: a large one has threads that wait several times.
+    const TestedBucket& turn =
+        runs_++ % 2 == 0 ? subject_.buckets.back() : subject_.buckets.front();
+    const int tested = turn.tested;
     const Result<Slot*> slot = world.add_slot(tested);
     if (!slot.ok()) return slot.failure();
     const ExchangeCase exchange = full_case(world, tested);
     AFDEP_RETURN_IF_FAILED(world.load(**slot, exchange));
+    const std::uint64_t start_ns = backend.virtual_time();
     const bool joins = injection.kind != emulator::Injection::Kind::kNone;
     if (joins) backend.inject(injection);
     for (int rank = 0; rank < world.ranks(); ++rank) {
       if (joins || rank != victim) AFDEP_RETURN_IF_FAILED(world.enqueue(**slot, rank));
     }
     if (!note(backend, backend.synchronize_all())) return {};
+    // All wait from the start on, and who gives up tells the rank's other waits.
+    const std::uint64_t took_ns = backend.virtual_time() - start_ns;
+    if (took_ns > kMostNs) {
+      fail(fmt::format("the others took {} ms to give up, with a timeout of {} ms",
+                       took_ns / 1'000'000, kFaultTimeout.count()));
+    }
     // A rank may end its exchange before the access at which it would have died.
     const bool happened = !joins || backend.injected();
     check(world, exchange, victim, happened, joins);
@@ -170,6 +181,7 @@ class FaultRun {
   Random& random_;
   RunReport& report_;
   std::string what_;
+  int runs_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace afdep::verify {
 namespace {
 
 constexpr Bf16 kNan = 0x7fc1;
+constexpr Bf16 kHuge = 0x4c00;  // 2^25: loses what is below 2 beside it
 
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
@@ -144,9 +145,11 @@ std::vector<Bf16> random_replies(const Shape& shape, const WorkerOutput& receive
     Bf16* const to = &replies[size(row.row) * hidden];
     for (std::size_t column = 0; column < hidden; ++column) {
       const std::uint64_t bits = random.bits();
-      // Exponents near each other, so that order and rounding of a sum show.
+      // Exponents near each other, so that rounding shows, and some huge values that cancel each
+      // other, so that the order of a sum shows: most sums of a few BF16 are exact in FP32.
       const auto exponent = static_cast<std::uint64_t>(120 + (bits >> 8) % 12);
       auto value = static_cast<Bf16>((bits & 0x807fU) | exponent << 7);
+      if (bits >> 62 == 1) value = static_cast<Bf16>((bits & 0x8000U) | kHuge);
       if (bits >> 58 == 0) value = static_cast<Bf16>(bits & 0x807fU);              // 0 or subnormal
       if (bits >> 54 == 1) value = static_cast<Bf16>((bits & 0x8000U) | 0x7f80U);  // infinite
       to[column] = value;

@@ -15,7 +15,9 @@ namespace {
 constexpr int kBackToBack = 3;      // eager exchanges before anybody looks
 constexpr int kEagerRounds = 2;     // with the above: three generations of each parity
 constexpr int kReplaysABucket = 6;  // likewise
-constexpr std::uint32_t kLateGeneration = 0xfffffffcU;  // the wrap comes within the first exchanges
+// Of even seeds: the wrap comes within the first exchanges, not always in the same place.
+constexpr std::uint32_t kLateGeneration = 0xfffffff8U;
+constexpr std::uint64_t kLateGenerations = 6;
 
 class Run {
  public:
@@ -38,7 +40,10 @@ class Run {
     emulator_options.schedule.explore = options_.explore;
     emulator_options.schedule.stop_on_stall = true;
     WorldOptions world_options;
-    if (options_.seed % 2 == 0) world_options.generation_before_first = kLateGeneration;
+    if (options_.seed % 2 == 0) {
+      world_options.generation_before_first =
+          kLateGeneration + static_cast<std::uint32_t>(options_.seed / 2 % kLateGenerations);
+    }
     Result<Stage> stage = make_stage(emulator_options, bundle_, world_options);
     if (!stage.ok()) return stage.failure();
     backend_ = stage->backend.get();
@@ -209,13 +214,21 @@ class Run {
     return subject_.buckets[static_cast<std::size_t>(turn) % subject_.buckets.size()].tested;
   }
 
+  // Which case is the full one and which the empty one: not the same bucket's in every seed.
+  [[nodiscard]] int turn(int made) const {
+    return made >= kBackToBack
+               ? made
+               : static_cast<int>((static_cast<std::uint64_t>(made) + options_.seed - 1) %
+                                  kBackToBack);
+  }
+
   Routing next_routing() {
     const auto legal = legal_routings();
     return legal[(options_.seed + static_cast<std::uint64_t>(routings_++)) % legal.size()];
   }
 
   ExchangeCase next_case(const World& world, int tested) {
-    std::vector<int> tokens = token_counts(world.shape(), tested, cases_++, random_);
+    std::vector<int> tokens = token_counts(world.shape(), tested, turn(cases_++), random_);
     if (options_.tokens != 0) {
       for (int& count : tokens) count = std::min(count, options_.tokens);
     }

@@ -169,7 +169,7 @@ class Verification {
         printed->choices = result->choices;
         report_.token = encode(*printed);
         for (const std::string& failure : result->failures) {
-          complain(fmt::format("schedule {} of {}: {}", result->schedules,
+          complain(fmt::format("schedule {} of {}: {}", result->passes.back().schedules,
                                plan::to_string(result->protocol), failure),
                    repeat());
         }

@@ -105,14 +105,29 @@ class Collector : public clang::DiagnosticConsumer {
   Diagnostics found;
 };
 
-// The embedded device headers, as files below /device/emulator and /device/common.
+struct Replaced {
+  std::mutex mutex;
+  std::vector<HeaderText> headers;
+};
+Replaced& replaced() {
+  static Replaced all;
+  return all;
+}
+
+// The device headers, as files below /device/emulator and /device/common.
 llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> device_headers() {
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
   files->setCurrentWorkingDirectory("/");
   for (const templates::File& file : templates::files()) {
     if (!file.path.starts_with("device/")) continue;
-    files->addFile("/" + std::string(file.path), 0,
-                   llvm::MemoryBuffer::getMemBuffer(file.text, file.path));
+    std::unique_ptr<llvm::MemoryBuffer> text =
+        llvm::MemoryBuffer::getMemBuffer(file.text, file.path);
+    for (const HeaderText& header : replaced().headers) {
+      if (header.path == file.path) {
+        text = llvm::MemoryBuffer::getMemBufferCopy(header.text, header.path);
+      }
+    }
+    files->addFile("/" + std::string(file.path), 0, std::move(text));
   }
   return files;
 }
@@ -183,6 +198,8 @@ class Jit {
     const std::scoped_lock lock(mutex_);
     // Name, symbol and text: the name shows in messages, so it belongs to the key.
     std::string key = fmt::format("{}\n{}\n{}", source_name, symbol, source);
+    const std::scoped_lock headers_lock(replaced().mutex);
+    for (const HeaderText& header : replaced().headers) key += "\n" + header.path + header.text;
     if (const auto found = kernels_.find(key); found != kernels_.end()) return &found->second;
 
     auto parsed = to_ir(source_name, std::string(source) + entry_points(symbol));
@@ -276,6 +293,11 @@ Result<const CompiledKernel*> compile(std::string_view source_name, std::string_
   auto jit = Jit::instance();
   if (!jit) return jit.failure();
   return (*jit)->compile(std::string(source_name), std::string(symbol), source);
+}
+
+void replace_device_headers(std::vector<HeaderText> headers) {
+  const std::scoped_lock lock(replaced().mutex);
+  replaced().headers = std::move(headers);
 }
 
 }  // namespace afdep::emulator

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/support/result.h"
 
@@ -26,5 +28,14 @@ struct CompiledKernel {
 // from several threads.
 Result<const CompiledKernel*> compile(std::string_view source_name, std::string_view symbol,
                                       std::string_view source);
+
+struct HeaderText {
+  std::string path;  // below templates/: "device/common/afdep/wait.cuh"
+  std::string text;
+};
+
+// For tests of the verifier: from now on kernels are compiled against these texts in place of the
+// embedded ones of the same paths. None: against the embedded ones again.
+void replace_device_headers(std::vector<HeaderText> headers);
 
 }  // namespace afdep::emulator

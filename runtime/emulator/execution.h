@@ -73,8 +73,7 @@ struct Thread {
   std::uint32_t hops = 0;  // messages on the longest chain that this thread has seen the end of
   bool at_access = false;  // of an exhaustive exploration: stands before an access
 
-  // AddressSanitizer keeps its own idea of the stack.
-  void* fake_stack = nullptr;
+  void* sanitizer = nullptr;  // what a sanitizer keeps of the fiber
 };
 
 struct Warp {

@@ -2,16 +2,49 @@
 
 #include <sys/mman.h>
 
+#include <mutex>
+
+#if AFDEP_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace afdep::emulator {
 namespace {
 
 constexpr std::size_t kGuardBytes = 4096;
 constexpr std::size_t kStacksPerSlab = 64;
+constexpr std::size_t kSpareSlabs = 32;
+
+// Guarded slabs of pools that are gone.
+struct Spare {
+  std::mutex mutex;
+  std::vector<std::byte*> slabs;
+};
+Spare& spare() {
+  static Spare all;
+  return all;
+}
+
+std::byte* take_spare() {
+  const std::scoped_lock lock(spare().mutex);
+  if (spare().slabs.empty()) return nullptr;
+  std::byte* const slab = spare().slabs.back();
+  spare().slabs.pop_back();
+  return slab;
+}
 
 }  // namespace
 
 StackPool::~StackPool() {
-  for (const Slab& slab : slabs_) munmap(slab.begin, slab.bytes);
+  const std::scoped_lock lock(spare().mutex);
+  for (const Slab& slab : slabs_) {
+    // Touched stacks are kept for the next pool: an exploration makes thousands of pools.
+    if (slab.guarded && spare().slabs.size() < kSpareSlabs) {
+      spare().slabs.push_back(slab.begin);
+    } else {
+      munmap(slab.begin, slab.bytes);
+    }
+  }
 }
 
 FiberStack StackPool::take() {
@@ -19,15 +52,19 @@ FiberStack StackPool::take() {
     const bool guarded = made_ < kGuarded;
     const std::size_t step = kBytes + (guarded ? kGuardBytes : 0);
     const std::size_t bytes = step * kStacksPerSlab;
-    void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return {};
-    std::byte* const begin = static_cast<std::byte*>(memory);
+    std::byte* begin = guarded ? take_spare() : nullptr;
+    const bool fresh = begin == nullptr;
+    if (fresh) {
+      void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED) return {};
+      begin = static_cast<std::byte*>(memory);
+    }
     slabs_.push_back({begin, bytes, guarded});
     for (std::size_t i = kStacksPerSlab; i-- > 0;) {
       std::byte* const low = begin + i * step;
       // A guard that cannot be had is a smaller loss than the run.
-      if (guarded) mprotect(low, kGuardBytes, PROT_NONE);
+      if (guarded && fresh) mprotect(low, kGuardBytes, PROT_NONE);
       free_.push_back({guarded ? low + kGuardBytes : low});
     }
     made_ += kStacksPerSlab;
@@ -35,6 +72,14 @@ FiberStack StackPool::take() {
   const FiberStack stack = free_.back();
   free_.pop_back();
   return stack;
+}
+
+void StackPool::give_back(FiberStack stack) {
+#if AFDEP_ADDRESS_SANITIZER
+  // A fiber that was left in the middle leaves its frames' red zones behind.
+  __asan_unpoison_memory_region(stack.bottom, kBytes);
+#endif
+  free_.push_back(stack);
 }
 
 bool StackPool::is_guard(const void* address) const {

@@ -7,6 +7,20 @@
 
 #include <boost/context/detail/fcontext.hpp>
 
+// GCC defines __SANITIZE_..., Clang has __has_feature.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AFDEP_ADDRESS_SANITIZER 1
+#elif __has_feature(thread_sanitizer)
+#define AFDEP_THREAD_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define AFDEP_ADDRESS_SANITIZER 1
+#elif defined(__SANITIZE_THREAD__)
+#define AFDEP_THREAD_SANITIZER 1
+#endif
+
 namespace afdep::emulator {
 
 // Usable bytes from `bottom` up; the stack grows down from the top.
@@ -29,7 +43,7 @@ class StackPool {
 
   // Null `bottom` if the process may map no more memory.
   FiberStack take();
-  void give_back(FiberStack stack) { free_.push_back(stack); }
+  void give_back(FiberStack stack);
   // True if `address` lies in the unmapped page of a guarded stack.
   [[nodiscard]] bool is_guard(const void* address) const;
   [[nodiscard]] std::size_t made() const { return made_; }

@@ -1,5 +1,4 @@
-// The switch between the scheduler's stack and a fiber's, with what AddressSanitizer must know of
-// it.
+// The switch between the scheduler's stack and a fiber's, with what the sanitizers must know of it.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +6,15 @@
 #include "runtime/emulator/execution.h"
 #include "runtime/emulator/fiber.h"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if AFDEP_ADDRESS_SANITIZER
 #include <sanitizer/common_interface_defs.h>
+#elif AFDEP_THREAD_SANITIZER
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace afdep::emulator {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if AFDEP_ADDRESS_SANITIZER
 
 inline thread_local void* t_main_fake_stack = nullptr;
 inline thread_local const void* t_main_bottom = nullptr;
@@ -26,16 +27,37 @@ inline FiberContext jump_to_fiber(Thread& thread) {
   return back.fctx;
 }
 inline void arrived_on_fiber(Thread& self) {
-  __sanitizer_finish_switch_fiber(self.fake_stack, &t_main_bottom, &t_main_bytes);
+  __sanitizer_finish_switch_fiber(self.sanitizer, &t_main_bottom, &t_main_bytes);
 }
 inline FiberContext jump_to_main(Thread& self, FiberContext main) {
   const bool ended = self.state == ThreadState::kEnded;
-  __sanitizer_start_switch_fiber(ended ? nullptr : &self.fake_stack, t_main_bottom, t_main_bytes);
+  __sanitizer_start_switch_fiber(ended ? nullptr : &self.sanitizer, t_main_bottom, t_main_bytes);
   const auto back = boost::context::detail::jump_fcontext(main, nullptr);
   arrived_on_fiber(self);
   return back.fctx;
 }
 inline void forget_fiber(Thread& thread) { thread.context = nullptr; }
+
+#elif AFDEP_THREAD_SANITIZER
+
+inline thread_local void* t_main_fiber = nullptr;
+
+inline FiberContext jump_to_fiber(Thread& thread) {
+  t_main_fiber = __tsan_get_current_fiber();
+  if (thread.sanitizer == nullptr) thread.sanitizer = __tsan_create_fiber(0);
+  __tsan_switch_to_fiber(thread.sanitizer, 0);
+  return boost::context::detail::jump_fcontext(thread.context, &thread).fctx;
+}
+inline void arrived_on_fiber(Thread& /*self*/) {}
+inline FiberContext jump_to_main(Thread& /*self*/, FiberContext main) {
+  __tsan_switch_to_fiber(t_main_fiber, 0);
+  return boost::context::detail::jump_fcontext(main, nullptr).fctx;
+}
+inline void forget_fiber(Thread& thread) {
+  thread.context = nullptr;
+  if (thread.sanitizer != nullptr) __tsan_destroy_fiber(thread.sanitizer);
+  thread.sanitizer = nullptr;
+}
 
 #else
 

@@ -1,7 +1,9 @@
 // Scheduler: accesses to global memory, and the threads that sleep until memory changes.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "runtime/emulator/scheduler.h"
@@ -105,6 +107,7 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
     return check_model(self);
   }
 
+  std::array<std::uint32_t, 4> damaged;
   if (!memory_.may_store(self.id.rank, at, bytes)) refuse(Fault::Kind::kOutsideRanges);
   if (allocation->owner >= 0 && allocation->owner != self.id.rank) {
     const DeviceMemory::Foreign foreign = memory_.foreign_store(self.id.rank, at, bytes);
@@ -115,7 +118,8 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
       chains_[reinterpret_cast<std::uintptr_t>(at) >> 4] = self.hops + 1;
     }
     if (injection_.kind == Injection::Kind::kCorrupts && injection_.rank == self.id.rank) {
-      corrupt(self, kind, value);
+      std::memcpy(damaged.data(), value, bytes);
+      if (corrupt(kind, damaged.data())) value = damaged.data();
     }
   }
   progress();
@@ -220,14 +224,14 @@ void Scheduler::inject(const Injection& injection) {
   injected_ = false;
 }
 
-void Scheduler::corrupt(const Thread& /*self*/, AccessKind kind, void* value) {
-  if (kind != AccessKind::kStorePacket && kind != AccessKind::kRelease) return;
-  if (++injection_count_ != injection_.after) return;
-  auto* const words = static_cast<std::uint32_t*>(value);
-  // The copy that the hook hands over, not the sender's own.
-  words[kind == AccessKind::kStorePacket ? 3 : 0] ^= 1u << 30;
+// True if the message is the one to be damaged; `value` is then a damaged copy of it.
+bool Scheduler::corrupt(AccessKind kind, void* value) {
+  if (kind != AccessKind::kStorePacket && kind != AccessKind::kRelease) return false;
+  if (++injection_count_ != injection_.after) return false;
+  static_cast<std::uint32_t*>(value)[kind == AccessKind::kStorePacket ? 3 : 0] ^= 1u << 30;
   injection_ = {};
   injected_ = true;
+  return true;
 }
 
 void Scheduler::poll_missed(Thread& self, const Wait& wait) {

@@ -183,7 +183,7 @@ class Scheduler {
   void count_store(const Thread& self, const Allocation& allocation, AccessKind kind,
                    std::uint32_t bytes, bool done_word);
   void see_message(Thread& self, const void* at);
-  void corrupt(const Thread& self, AccessKind kind, void* value);
+  bool corrupt(AccessKind kind, void* value);
   void kill(int rank);
   void progress() { fruitless_ = 0; }
   void drop_everything();

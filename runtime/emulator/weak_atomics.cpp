@@ -91,14 +91,20 @@ AtomicLocation& WeakMemory::location(const ThreadClock& self, const Access& acce
   return at;
 }
 
+// The generation in the packet that a reader took; nothing if it is forgotten.
+std::optional<std::uint32_t> WeakMemory::carried(const AtomicLocation& at, const Reader& reader) {
+  if (reader.message < at.first || reader.message - at.first >= at.history.size()) return {};
+  return at.history[reader.message - at.first].value[3];
+}
+
 // A reader whose packet was overwritten though nothing proves that it has read it. If it looks
 // again, it was polling for the newer one; if it never does, the older one was what it needed.
-void WeakMemory::doubt(Reader& reader, AtomicLocation& /*at*/, std::uint32_t by,
-                       const Access& where) {
+void WeakMemory::doubt(Reader& reader, AtomicLocation& at, std::uint32_t by, const Access& where) {
   const BlockRecord& block = blocks_[slot_of(reader.stamp.agent)];
   if (gave_up_.contains(block.run->rank)) return;
   if (block.ended[part_of(reader.stamp.agent)]) {
     violate(Kind::kOverwrite, where, "load", reader.stamp, "store");
+    violation_.carried = carried(at, reader);
     return;
   }
   if (reader.by == 0) {
@@ -119,7 +125,8 @@ bool WeakMemory::report_doubts(const ThreadClock& self) {
     for (const Reader& reader : packet.readers) {
       if (reader.stamp.agent != self.agent || reader.by < packet.first) continue;
       const Message& by = packet.history[reader.by - packet.first];
-      violation_ = {Kind::kOverwrite, "load", "store", reader.stamp, by.writer, kCellBytes, at};
+      violation_ = {Kind::kOverwrite, "load",     "store", reader.stamp,
+                    by.writer,        kCellBytes, at,      carried(packet, reader)};
       return true;
     }
   }

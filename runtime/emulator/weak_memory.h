@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -91,6 +92,8 @@ struct Violation {
   Stamp second;
   std::uint32_t bytes = 0;  // of the second
   const void* address = nullptr;
+  // kOverwrite: the generation that the packet carried which the reader took.
+  std::optional<std::uint32_t> carried = std::nullopt;
 };
 
 class WeakMemory final : public MemoryModel {
@@ -188,6 +191,8 @@ class WeakMemory final : public MemoryModel {
   void load_atomic(const Access& access, void* value, bool acquires, bool counts_as_use);
   void store_atomic(const Access& access, const void* value, bool releases);
   void doubt(Reader& reader, AtomicLocation& at, std::uint32_t by, const Access& where);
+  [[nodiscard]] bool took_stale_packet() const;
+  static std::optional<std::uint32_t> carried(const AtomicLocation& at, const Reader& reader);
   bool report_doubts(const ThreadClock& self);
 
   // ---- the async proxy: weak_bulk.cpp ----

@@ -74,6 +74,12 @@ std::string WeakMemory::missing() const {
          "by way of others";
 }
 
+bool WeakMemory::took_stale_packet() const {
+  const RunRecord* const reader = blocks_[slot_of(violation_.first.agent)].run;
+  return violation_.carried && reader != nullptr && reader->generation != 0 &&
+         *violation_.carried != reader->generation;
+}
+
 std::string WeakMemory::violation() const {
   const Violation& v = violation_;
   if (v.kind == Violation::Kind::kNone) return {};
@@ -102,6 +108,11 @@ std::string WeakMemory::violation() const {
       break;
     case Violation::Kind::kOverwrite:
       what = "inbox slot overwritten before its reader is proven done (docs/protocol.md, rule 3)";
+      if (took_stale_packet()) {
+        what =
+            "a packet of an old generation was taken for the awaited one (docs/protocol.md, rule "
+            "1)";
+      }
       break;
     case Violation::Kind::kBarrier:
       what = "bulk barrier used before its initialisation is known";

@@ -1,0 +1,119 @@
+#include "tests/mutation/judge.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "generator/verify/verify.h"
+#include "tests/mutation/apply.h"
+
+namespace afdep::mutation {
+namespace {
+
+struct VictimSpec {
+  Victim victim;
+  const char* name;
+  const char* text;
+};
+
+constexpr std::array kSpecs{VictimSpec{kTwoByTwo, "2A2F", R"(schema_version: 1
+name: two-by-two
+model: {hidden_size: 64, num_experts: 8, top_k: 3}
+topology: {ratio: "2A2F"}
+capacity: {tokens_per_rank: 48, buckets: [4, 48]}
+receive: {expert_alignment: 4, padding: zero}
+kernel: {num_sms: 4, protocol: {4: flag_in_data, 48: chunked}}
+)"},
+                            VictimSpec{kView, "2A1F", R"(schema_version: 1
+name: view
+model: {hidden_size: 64, num_experts: 4, top_k: 2}
+topology: {ratio: "2A1F"}
+capacity: {tokens_per_rank: 48, buckets: [4, 48]}
+kernel: {num_sms: 4, protocol: {4: flag_in_data, 48: chunked}}
+)"},
+                            VictimSpec{kSlots, "1A4F", R"(schema_version: 1
+name: slots
+model: {hidden_size: 64, num_experts: 8, top_k: 2}
+topology: {ratio: "1A4F"}
+capacity: {tokens_per_rank: 48, buckets: [4, 48]}
+kernel: {num_sms: 4, protocol: {4: flag_in_data, 48: chunked}}
+)"},
+                            VictimSpec{kWide, "2A2F wide", R"(schema_version: 1
+name: wide
+model: {hidden_size: 2048, num_experts: 8, top_k: 2}
+topology: {ratio: "2A2F"}
+capacity: {tokens_per_rank: 4, buckets: [4]}
+kernel: {num_sms: 4, protocol: flag_in_data}
+)"},
+                            VictimSpec{kBulk, "2A2F bulk", R"(schema_version: 1
+name: bulk
+model: {hidden_size: 64, num_experts: 8, top_k: 3}
+topology: {ratio: "2A2F"}
+capacity: {tokens_per_rank: 48, buckets: [48]}
+kernel: {num_sms: 4, protocol: bulk}
+)"}};
+
+constexpr double kExhaustiveSeconds = 20;  // a protocol
+
+// The first line, at a length that fits a table.
+std::string brief(const std::string& message) {
+  std::string line = message.substr(0, message.find('\n'));
+  constexpr std::size_t kMost = 150;
+  if (line.size() > kMost) line = line.substr(0, kMost - 3) + "...";
+  return line;
+}
+
+// Small enough for every schedule.
+constexpr VictimSpec kTiny{kTwoByTwo, "1A1F, every schedule", R"(schema_version: 1
+name: tiny
+model: {hidden_size: 64, num_experts: 4, top_k: 2}
+topology: {ratio: "1A1F"}
+capacity: {tokens_per_rank: 48, buckets: [1, 48]}
+kernel: {num_sms: 1, protocol: {1: flag_in_data, 48: chunked}}
+)"};
+
+// False if the verdict is in.
+bool try_victim(const Mutant& mutant, const VictimSpec& spec, verify::VerifyOptions options,
+                Verdict& verdict) {
+  int changes = 0;
+  options.shrink = false;
+  options.emit = [&](const plan::ExchangePlan& plan) -> Result<bundle::Bundle> {
+    Result<Applied> applied = apply(mutant, plan);
+    if (!applied.ok()) return applied.failure();
+    changes += applied->changes;
+    emulator::replace_device_headers(std::move(applied->headers));
+    return std::move(applied->bundle);
+  };
+  const Result<verify::VerifyReport> report =
+      verify::verify(spec.text, std::string(spec.name), options);
+  emulator::replace_device_headers({});
+  verdict.applies |= changes > 0;
+  if (!report.ok()) {
+    verdict.broken = true;
+    verdict.by = brief(to_string(report.diagnostics()));
+    return false;
+  }
+  if (report->failures.empty()) return true;
+  verdict.killed = true;
+  verdict.by = fmt::format("{}: {}", spec.name, brief(report->failures.front().message));
+  return false;
+}
+
+}  // namespace
+
+Verdict judge(const Mutant& mutant, int seeds) {
+  Verdict verdict;
+  verify::VerifyOptions options;
+  options.seeds = seeds;
+  for (const VictimSpec& spec : kSpecs) {
+    if ((mutant.victims & spec.victim) == 0) continue;
+    if (!try_victim(mutant, spec, options, verdict)) return verdict;
+  }
+  if ((mutant.victims & kTiny.victim) == 0) return verdict;
+  options.explore = verify::Explore::kExhaustive;
+  options.exhaustive_seconds = kExhaustiveSeconds;
+  try_victim(mutant, kTiny, options, verdict);
+  return verdict;
+}
+
+}  // namespace afdep::mutation
