@@ -20,6 +20,8 @@ struct RunOptions {
   int tokens = 0;     // of a source, at most; 0: the bucket
   int exchanges = 0;  // only so many, eager and back to back; 0: every kind of exchange
   bool faults = false;
+  // Every kind of exchange; false: three eager ones and one other kind, by turns.
+  bool whole = true;
 };
 
 // Traffic of one exchange that ran alone.

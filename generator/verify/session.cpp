@@ -51,6 +51,7 @@ Result<Token> Session::token(const RunOptions& run, const Limits& limits) const 
   token.bucket = options_.bucket;
   token.true_size = options_.true_size;
   token.faults = run.faults;
+  token.whole = run.whole;
   token.attention_ranks = limits.attention_ranks;
   token.ffn_ranks = limits.ffn_ranks;
   token.tokens = limits.tokens;

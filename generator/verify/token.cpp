@@ -136,7 +136,7 @@ std::string encode(const Token& token) {
   writer.number(token.explore);
   writer.number(token.seed);
   writer.number(static_cast<std::uint64_t>(token.bucket));
-  writer.number((token.true_size ? 1U : 0U) | (token.faults ? 2U : 0U));
+  writer.number((token.true_size ? 1U : 0U) | (token.faults ? 2U : 0U) | (token.whole ? 4U : 0U));
   for (const int value : {token.attention_ranks, token.ffn_ranks, token.tokens, token.exchanges,
                           token.search, token.fill}) {
     writer.number(static_cast<std::uint64_t>(value));
@@ -174,6 +174,7 @@ Result<Token> decode(std::string_view text) {
   const int flags = reader.small();
   token.true_size = (flags & 1) != 0;
   token.faults = (flags & 2) != 0;
+  token.whole = (flags & 4) != 0;
   for (int* const value : {&token.attention_ranks, &token.ffn_ranks, &token.tokens,
                            &token.exchanges, &token.search, &token.fill}) {
     *value = reader.small();

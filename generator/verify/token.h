@@ -18,6 +18,7 @@ struct Token {
   int bucket = 0;
   bool true_size = false;
   bool faults = true;
+  bool whole = true;
   // A shrunk case; 0: as the spec says.
   int attention_ranks = 0;
   int ffn_ranks = 0;

@@ -58,6 +58,7 @@ class Verification {
       run.seed = options_.first_seed + static_cast<std::uint64_t>(i);
       run.explore = strategy_of(options_.explore, run.seed);
       run.faults = options_.faults && i == 0;
+      run.whole = i < default_seeds(made.plan.ranks());
       AFDEP_RETURN_IF_FAILED(one(made, run, {}, shrink));
       ++report_.seeds;
       if (options_.on_progress) options_.on_progress(report_.seeds, seeds);
@@ -119,6 +120,7 @@ class Verification {
     run.seed = token->seed;
     run.explore = static_cast<emulator::Explore>(token->explore);
     run.faults = token->faults;
+    run.whole = token->whole;
     run.tokens = token->tokens;
     run.exchanges = token->exchanges;
     Verification again(session);

@@ -462,8 +462,9 @@ void EmulatorBackend::clear_ledger() {
   state_->scheduler.clear_ledger();
 }
 
-int EmulatorBackend::hops() const {
+int EmulatorBackend::hops() {
   const std::scoped_lock lock(state_->mutex);
+  state_->scheduler.stop_counting_hops();
   return static_cast<int>(state_->scheduler.longest_chain());
 }
 

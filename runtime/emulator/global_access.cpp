@@ -114,7 +114,7 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
     if (foreign == DeviceMemory::Foreign::kRefused) refuse(Fault::Kind::kOutsideRanges);
     count_store(self, *allocation, kind, bytes, foreign == DeviceMemory::Foreign::kDoneWord);
     // A done word of this exchange may be seen in it, but nobody needs it before the next but one.
-    if (foreign != DeviceMemory::Foreign::kDoneWord) {
+    if (counts_hops_ && foreign != DeviceMemory::Foreign::kDoneWord) {
       chains_[reinterpret_cast<std::uintptr_t>(at) >> 4] = self.hops + 1;
     }
     if (injection_.kind == Injection::Kind::kCorrupts && injection_.rank == self.id.rank) {
@@ -215,7 +215,13 @@ void Scheduler::clear_ledger() {
   ledger_.clear();
   chains_.clear();
   longest_chain_ = 0;
+  counts_hops_ = true;
   for (const auto& stream : streams_) stream->hops = 0;
+}
+
+void Scheduler::stop_counting_hops() {
+  counts_hops_ = false;
+  chains_.clear();
 }
 
 void Scheduler::inject(const Injection& injection) {

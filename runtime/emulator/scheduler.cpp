@@ -192,7 +192,9 @@ void Scheduler::make_runnable(Thread& thread) {
   if (warp.runnable == 0) {
     warp.runnable_slot = static_cast<std::int32_t>(runnable_.size());
     runnable_.push_back(&warp);
-    if (slice_ > 1 && t_current != nullptr && strategy_->overtakes(warp, t_current->warp)) {
+    const bool overtakes =
+        strategy_->overtakes(warp, t_current == nullptr ? nullptr : t_current->warp);
+    if (overtakes && slice_ > 1) {
       given_ -= slice_ - 1;
       slice_ = 1;
     }

@@ -80,8 +80,10 @@ class Scheduler {
   // What the memory model draws from: it belongs to the schedule.
   Choices& choices() { return choices_; }
   Ledger& ledger() { return ledger_; }
+  // And counts hops from here on, until stop_counting_hops().
   void clear_ledger();
   [[nodiscard]] std::uint32_t longest_chain() const { return longest_chain_; }
+  void stop_counting_hops();
   void inject(const Injection& injection);
   [[nodiscard]] bool injected() const { return injected_; }
   [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
@@ -225,6 +227,7 @@ class Scheduler {
   std::unordered_map<std::uint64_t, std::uint32_t>
       chains_;  // by 16 bytes: hops of the newest message
   std::uint32_t longest_chain_ = 0;
+  bool counts_hops_ = false;
 
   Injection injection_;
   std::uint64_t injection_count_ = 0;

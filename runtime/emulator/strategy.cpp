@@ -30,7 +30,7 @@ class RandomStrategy : public Strategy {
   }
 
   Warp& next_warp(std::span<Warp* const> runnable, Warp* last) override {
-    if (last != nullptr && !choices_.one_in(stay_odds_)) return *last;
+    if (last != nullptr && stays()) return *last;
     return *runnable[choices_.pick(static_cast<std::uint32_t>(runnable.size()))];
   }
 
@@ -39,6 +39,9 @@ class RandomStrategy : public Strategy {
   }
 
   bool starts_block() override { return choices_.one_in(start_odds_); }
+
+ protected:
+  bool stays() { return !choices_.one_in(stay_odds_); }
 
  private:
   std::uint32_t mean_slice_ = 1;  // accesses between two switches
@@ -71,6 +74,7 @@ class PctStrategy final : public Strategy {
     }
     std::ranges::sort(change_at_);
     next_change_ = 0;
+    newcomers_ = true;
     lowered_.clear();
   }
 
@@ -78,7 +82,11 @@ class PctStrategy final : public Strategy {
     if (next_change_ < change_at_.size() && points_ >= change_at_[next_change_]) {
       ++next_change_;
       if (last != nullptr) lowered_.push_back(key_of(*last));
+      newcomers_ = true;
     }
+    // It had the highest priority, and nobody has come since.
+    if (last != nullptr && !newcomers_) return *last;
+    newcomers_ = false;
     Warp* best = runnable.front();
     std::uint64_t highest = priority(*best);
     for (Warp* const warp : runnable.subspan(1)) {
@@ -100,6 +108,7 @@ class PctStrategy final : public Strategy {
   void ran(std::uint32_t points) override { points_ += points; }
 
   bool overtakes(Warp& warp, const Warp* running) override {
+    newcomers_ = true;
     return running != nullptr && priority(warp) > priority(*running);
   }
 
@@ -134,6 +143,7 @@ class PctStrategy final : public Strategy {
   std::uint64_t longest_ = 0;
   std::vector<std::uint64_t> change_at_;  // ascending
   std::size_t next_change_ = 0;
+  bool newcomers_ = true;               // some warp became runnable since the newest decision
   std::vector<std::uint64_t> lowered_;  // in the order in which they fell
 };
 
@@ -157,12 +167,17 @@ class LateStrategy final : public RandomStrategy {
   Warp& next_warp(std::span<Warp* const> runnable, Warp* last) override {
     if (left_ > 0) return RandomStrategy::next_warp(runnable, last);
     if (last != nullptr && is_late(*last)) last = nullptr;
+    if (last != nullptr && stays()) return *last;
+    // Most are punctual: a few draws find one.
+    for (int i = 0; i < kDraws; ++i) {
+      Warp* const warp = runnable[choices_.pick(static_cast<std::uint32_t>(runnable.size()))];
+      if (!is_late(*warp)) return *warp;
+    }
     punctual_.clear();
     for (Warp* const warp : runnable) {
-      ranks_ = std::max(ranks_, static_cast<std::uint32_t>(warp->threads.front().id.rank) + 1);
       if (!is_late(*warp)) punctual_.push_back(warp);
     }
-    if (!punctual_.empty()) return RandomStrategy::next_warp(punctual_, last);
+    if (!punctual_.empty()) return RandomStrategy::next_warp(punctual_, nullptr);
     left_ = 1 + choices_.pick(2 * burst_);
     return RandomStrategy::next_warp(runnable, nullptr);
   }
@@ -175,6 +190,7 @@ class LateStrategy final : public RandomStrategy {
   void ran(std::uint32_t points) override { left_ -= std::min(left_, points); }
 
   bool overtakes(Warp& warp, const Warp* running) override {
+    ranks_ = std::max(ranks_, static_cast<std::uint32_t>(warp.threads.front().id.rank) + 1);
     return running != nullptr && is_late(*running) && left_ == 0 && !is_late(warp);
   }
 
@@ -189,6 +205,8 @@ class LateStrategy final : public RandomStrategy {
     const auto warps = static_cast<std::uint32_t>(warp.block->warps.size());
     return static_cast<std::uint32_t>(warp_index(warp)) == warp_draw_ % warps;
   }
+
+  static constexpr int kDraws = 4;
 
   std::uint32_t burst_ = 1;  // points that the victim passes, on average, when all others wait
   Grain grain_ = Grain::kRank;

@@ -35,7 +35,8 @@ class Strategy {
   virtual std::uint32_t slice(const Warp& warp) = 0;
   // A thread was switched out after it passed so many of them.
   virtual void ran(std::uint32_t /*points*/) {}
-  // A warp became runnable while `running`, if not null, runs: true if that must stop soon.
+  // A warp became runnable while `running`, if not null, runs: true if that must stop soon. Told of
+  // every warp.
   virtual bool overtakes(Warp& /*warp*/, const Warp* /*running*/) { return false; }
   // Whether a block starts now although other threads can run.
   virtual bool starts_block() = 0;

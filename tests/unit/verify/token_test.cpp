@@ -19,6 +19,7 @@ Token sample() {
   token.bucket = 512;
   token.true_size = true;
   token.faults = false;
+  token.whole = false;
   token.attention_ranks = 22;
   token.ffn_ranks = 2;
   token.tokens = 1;
