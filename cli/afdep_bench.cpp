@@ -174,8 +174,8 @@ int run(int argc, char** argv) {
       ->required();
   app.add_option("--tokens", arguments.tokens, "Tokens a source (default: every bucket)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
-      ->type_name("T,...");
+      ->check(CLI::Range(1, 65536))
+      ->option_text("T[,T...]");
   app.add_option("--routing", arguments.routing,
                  "random, skewed (experts by Zipf's law), or one-hot (all to one worker)")
       ->check(CLI::IsMember({"random", "skewed", "one-hot"}))

@@ -1,8 +1,19 @@
 // afdep-gen: from a deployment spec to kernels, and everything one wants to know on the way.
 #include <CLI/CLI.hpp>
 
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "cli/console.h"
 #include "cli/gen_commands.h"
+#include "generator/spec/nearest.h"
 
 namespace afdep::cli {
 namespace {
@@ -13,6 +24,27 @@ Exit codes: 0 ok, 1 spec or verification refused, 2 usage, 3 toolchain or enviro
 
 void add_json(CLI::App& app, bool& json) {
   app.add_flag("--json", json, "Print the result, or the errors, as JSON");
+}
+
+// Whole numbers from 1; the message of one that is not says so.
+CLI::Range from_one() { return {std::int64_t{1}, std::numeric_limits<std::int64_t>::max()}; }
+
+// Says so if the first word was meant to be a command; false if it may be a spec.
+bool report_unknown_command(const CLI::App& app, const std::string& word) {
+  std::error_code ignored;
+  if (word.empty() || word == "-" || std::filesystem::exists(word, ignored)) return false;
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    list += fmt::format("{}{}", names.empty() ? "" : ", ", command->get_name());
+    names.emplace_back(command->get_name());
+  }
+  const std::optional<std::string_view> meant = spec::nearest(word, names);
+  print_error(
+      fmt::format("{} is neither a command nor a file{}\n  note: commands are {}; to "
+                  "generate a bundle: afdep-gen SPEC -o DIR\n",
+                  word, meant ? fmt::format("; did you mean {}?", *meant) : "", list));
+  return true;
 }
 
 void add_matrix_options(CLI::App& app, MatrixArguments& matrix) {
@@ -28,7 +60,7 @@ void add_matrix_options(CLI::App& app, MatrixArguments& matrix) {
       ->check(CLI::Range(1, 86'400))
       ->type_name("S");
   app.add_option("--cell", matrix.cell, "Only this cell, counted from 1: repeats a failure")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->type_name("N");
   CLI::Option* emit_only =
       app.add_flag("--emit-only", matrix.emit_only, "Plan and emit; compile and run nothing")
@@ -57,7 +89,7 @@ int run(int argc, char** argv) {
   app.add_option("-o,--output", generate.out, "Folder of the bundle: new, empty or a bundle");
   app.add_option("--arch", generate.arches, "Compile for these architectures, not the spec's")
       ->delimiter(',')
-      ->type_name("ARCH,...");
+      ->option_text("ARCH[,ARCH...]");
   app.add_flag("--emit-only", generate.emit_only, "Sources only, compile nothing");
   add_json(app, generate.json);
 
@@ -77,7 +109,7 @@ int run(int argc, char** argv) {
   plan_app->add_option("--svg", plan.svg, "Also draw the exchange (of --bucket, or the first)")
       ->type_name("FILE");
   plan_app->add_option("--bucket", plan.bucket, "This bucket only")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->type_name("N");
   add_json(*plan_app, plan.json);
 
@@ -92,11 +124,11 @@ int run(int argc, char** argv) {
           ->check(CLI::Range(1, 1'000'000))
           ->type_name("N");
   verify_app->add_option("--seed", verify.seed, "Only this schedule: repeats a failure")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->excludes(seeds)
       ->type_name("S");
   verify_app->add_option("--bucket", verify.bucket, "This bucket of the spec only")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->type_name("N");
   verify_app->add_flag("--true-size", verify.true_size,
                        "The spec's own hidden size, experts and buckets, nothing shrunk");
@@ -142,6 +174,10 @@ int run(int argc, char** argv) {
     }
   } catch (const CLI::ParseError& error) {
     // Help and version are "errors" with exit code 0.
+    if (error.get_exit_code() != 0 && app.get_subcommands().empty() && generate.out.empty() &&
+        report_unknown_command(app, generate.spec)) {
+      return kExitUsage;
+    }
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
 

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
+
+#include "cli/deferred_signals.h"
 
 namespace afdep::cli {
 namespace {
@@ -17,11 +20,31 @@ Failure cannot_write(const std::filesystem::path& path, int error_number) {
                             "name a file in a folder that exists, is writable and has space"});
 }
 
+// A device, a pipe: what is there takes the text and must not be replaced by a file.
+Result<void> write_into(const std::filesystem::path& path, std::string_view text) {
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return cannot_write(path, errno);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int write_error = errno;
+  if (std::fclose(file) != 0 && written) return cannot_write(path, errno);
+  if (!written) return cannot_write(path, write_error);
+  return {};
+}
+
 }  // namespace
 
-Result<void> write_file(const std::filesystem::path& path, std::string_view text) {
-  if (std::filesystem::is_directory(path)) return cannot_write(path, EISDIR);
+Result<void> write_file(const std::filesystem::path& name, std::string_view text) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(name, error);
+  if (std::filesystem::is_directory(status)) return cannot_write(name, EISDIR);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return write_into(name, text);
+  }
+  // A link stays one: the file that it leads to is replaced.
+  std::filesystem::path path = std::filesystem::canonical(name, error);
+  if (error) path = name;
   const std::filesystem::path part = path.string() + fmt::format(".part-{}", getpid());
+  const DeferredSignals deferred;
   std::FILE* const file = std::fopen(part.c_str(), "wb");
   if (file == nullptr) return cannot_write(path, errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&

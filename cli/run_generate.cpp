@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/console.h"
+#include "cli/deferred_signals.h"
 #include "cli/gen_commands.h"
 #include "cli/progress.h"
 #include "cli/spec_input.h"
@@ -22,7 +23,7 @@ Result<void> set_arches(spec::Spec& spec, const std::vector<std::string>& names)
     if (!arch) {
       wrong.push_back({ErrorCode::kArch,
                        {},
-                       fmt::format("--arch {} is not an architecture", name),
+                       fmt::format("--arch {} is not an architecture", name.empty() ? "''" : name),
                        "known are " + spec::join(spec::name_texts<spec::Arch>())});
     } else if (std::ranges::find(arches, *arch) != arches.end()) {
       wrong.push_back({ErrorCode::kArch,
@@ -49,6 +50,7 @@ Result<Generated> generate_into(const GenerateArguments& arguments) {
                      .on_compiled = [&](int done, int total) { progress.show(done, total); }});
   }();
   if (!generated.ok()) return generated.failure();
+  const DeferredSignals deferred;  // a folder that is half-written would stay behind
   AFDEP_RETURN_IF_FAILED(bundle::write_bundle(arguments.out, generated->bundle));
   return generated;
 }

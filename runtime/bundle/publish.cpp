@@ -1,6 +1,7 @@
 // Writing a bundle: everything goes into a sibling folder first, and one rename makes it visible.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/manifest_text.h"
@@ -76,6 +78,19 @@ Result<void> sync_folder(const fs::path& path) {
   return {};
 }
 
+// Keeps other generators from checking and replacing beside this one: two that write the same
+// bundle come one after the other. On a file system without locks they may still refuse each other.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder) : folder_(folder, O_RDONLY | O_DIRECTORY) {
+    while (folder_.get() >= 0 && ::flock(folder_.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  Descriptor folder_;  // closing it unlocks
+};
+
 // A folder that is removed again unless it is released; also removes the parents that it had to
 // create.
 class TemporaryFolder {
@@ -86,7 +101,11 @@ class TemporaryFolder {
   ~TemporaryFolder() {
     std::error_code ignored;
     if (!path_.empty()) fs::remove_all(path_, ignored);
-    if (!published_ && !created_parent_.empty()) fs::remove_all(created_parent_, ignored);
+    if (published_) return;
+    // The deepest first, and empty ones only: meanwhile somebody else may have put something there.
+    for (const fs::path& parent : created_parents_) {
+      if (::rmdir(parent.c_str()) != 0) return;
+    }
   }
 
   // Beside `target`, so that a rename between the two stays within one file system.
@@ -110,21 +129,19 @@ class TemporaryFolder {
 
  private:
   Result<void> create_parents(const fs::path& parent) {
-    fs::path missing;
     std::error_code error;
     for (fs::path at = parent; !fs::exists(at, error) && at != at.parent_path();
          at = at.parent_path()) {
-      missing = at;
+      created_parents_.push_back(at);
     }
-    if (missing.empty()) return {};
+    if (created_parents_.empty()) return {};
     fs::create_directories(parent, error);
     if (error) return failed(parent, "create the folder", error.value());
-    created_parent_ = missing;
     return {};
   }
 
   fs::path path_;
-  fs::path created_parent_;  // the topmost folder that was not there before
+  std::vector<fs::path> created_parents_;  // that were not there before, the deepest first
   bool published_ = false;
 };
 
@@ -231,15 +248,24 @@ Result<void> write_bundle(const fs::path& directory, const Bundle& bundle) {
   if (!target.has_filename()) target = target.parent_path();
   if (const fs::path real = fs::canonical(target, error); !error) target = real;
 
-  const Result<bool> replaces = is_there(target);
-  if (!replaces.ok()) return replaces.failure();
+  {
+    // Before anything is written; looked at again before it is replaced.
+    const FolderLock lock(target.parent_path());
+    const Result<bool> replaceable = is_there(target);
+    if (!replaceable.ok()) return replaceable.failure();
+  }
 
   TemporaryFolder folder;
   AFDEP_RETURN_IF_FAILED(folder.create_beside(target));
   AFDEP_RETURN_IF_FAILED(write_all(folder.path(), bundle));
 
-  AFDEP_RETURN_IF_FAILED(*replaces ? exchange(folder.path(), target)
-                                   : rename_to(folder.path(), target));
+  {
+    const FolderLock lock(target.parent_path());
+    const Result<bool> replaces = is_there(target);
+    if (!replaces.ok()) return replaces.failure();
+    AFDEP_RETURN_IF_FAILED(*replaces ? exchange(folder.path(), target)
+                                     : rename_to(folder.path(), target));
+  }
   folder.publish();
   return sync_folder(target.parent_path());
 }

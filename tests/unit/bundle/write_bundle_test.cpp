@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "runtime/bundle/bundle.h"
 #include "tests/unit/bundle/sample_manifest.h"
@@ -75,6 +78,28 @@ TEST(WriteBundle, TakesAnEmptyFolderMissingParentsAndATrailingSlash) {
   EXPECT_TRUE(write_bundle(folder.path() / "empty", sample_bundle()).ok());
   EXPECT_TRUE(write_bundle(folder.path() / "some where/new/", sample_bundle()).ok());
   EXPECT_TRUE(read_bundle(folder.path() / "some where/new").ok());
+}
+
+// Whoever comes second replaces the bundle of the first.
+TEST(WriteBundle, SeveralWritersOfOneFolderTakeTurns) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "new/parent/b";
+  std::vector<std::string> errors(4);
+  {
+    std::vector<std::jthread> writers;
+    for (std::string& error : errors) {
+      writers.emplace_back([&error, &path] {
+        const Bundle bundle = sample_bundle();
+        for (int round = 0; round < 4; ++round) {
+          const Result<void> written = write_bundle(path, bundle);
+          if (!written.ok()) error += to_string(written.diagnostics());
+        }
+      });
+    }
+  }
+  EXPECT_THAT(errors, ::testing::Each(IsEmpty()));
+  EXPECT_TRUE(read_bundle(path).ok());
+  EXPECT_THAT(entries(path.parent_path()), ::testing::ElementsAre("b"));
 }
 
 TEST(WriteBundle, FollowsALinkToTheBundle) {

@@ -111,6 +111,15 @@ TEST_F(EndToEnd, MistakesOfTheCommandLineAreUsage) {
   EXPECT_FALSE(fs::exists(path("b")));
 }
 
+TEST_F(EndToEnd, AMisspeltCommandIsNamed) {
+  const Finished finished = gen({"chek", kTiny});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err,
+              StartsWith("chek is neither a command nor a file; did you mean check?\n  note: "));
+  EXPECT_THAT(gen({"absent.yaml"}).err,
+              StartsWith("absent.yaml is neither a command nor a file\n"));
+}
+
 TEST_F(EndToEnd, CheckNamesEveryMistakeOfEverySpec) {
   const fs::path bad = file("bad.yaml", std::string(kSpec) + "checks: {rout: report}\nstats: 3\n");
   const Finished finished = gen({"check", kTiny, bad, path("absent.yaml")});
