@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 namespace afdep {
 namespace {
@@ -16,25 +20,193 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// The largest of everything: a place where this fits takes any kernel of the bundle.
+// What a CTA takes of an SM, or an SM has: CTAs, warps, registers of one quarter, shared bytes. A
+// CTA's warps are spread evenly over the quarters; which one gets the odd warp is not known.
+using Amounts = std::array<std::int64_t, 4>;
+
+Amounts taken(const SmLimits& sm, int threads, int registers, std::int64_t shared_bytes) {
+  const std::int64_t warps = round_up(threads, kWarp) / kWarp;
+  const std::int64_t warp_registers = round_up(std::max(registers, 1), kRegisterBlock) * kWarp;
+  return {1, warps, round_up(warps, kSmQuarters) / kSmQuarters * warp_registers,
+          round_up(shared_bytes + sm.reserved_shared_bytes, kSharedBlock)};
+}
+
+Amounts held(const SmLimits& sm) {
+  return {sm.ctas, sm.threads / kWarp, sm.registers / kSmQuarters, sm.shared_bytes};
+}
+
 struct Shape {
+  bundle::Role role = bundle::Role::kAttention;
+  std::size_t bucket = 0;
+  int grid = 0;
+  Amounts cta{};
+};
+
+// Whether the kernels that ranks run now always find room, and which may start early beside them.
+class Packing {
+ public:
+  Packing(const bundle::Manifest& manifest, std::string_view arch, const SmLimits& sm, int sm_count,
+          int ranks)
+      : manifest_(manifest), sm_(held(sm)), sm_count_(sm_count), ranks_(ranks) {
+    for (std::size_t bucket = 0; bucket < manifest.buckets.size(); ++bucket) {
+      for (const bundle::Kernel& kernel : manifest.buckets[bucket].kernels) {
+        int registers = 0;
+        for (const bundle::Compiled& compiled : kernel.compiled) {
+          if (compiled.arch == arch) registers = compiled.registers;
+        }
+        shapes_.push_back({.role = kernel.role,
+                           .bucket = bucket,
+                           .grid = kernel.grid,
+                           .cta = taken(sm, kernel.threads, registers, kernel.shared_bytes)});
+      }
+    }
+  }
+
+  // CTAs of any of the kernels that an SM holds, in any mix.
+  [[nodiscard]] int any_per_sm() const {
+    std::int64_t least = sm_[0];
+    for (const Shape& shape : shapes_) {
+      for (std::size_t d = 0; d < sm_.size(); ++d) {
+        if (shape.cta[d] > 0) least = std::min(least, sm_[d] / shape.cta[d]);
+      }
+    }
+    return static_cast<int>(least);
+  }
+
+  // Every rank runs any kernel of its role; beside it, the next kernel of a bucket that `early`
+  // marks may be resident. True if a kernel whose CTAs are not all resident yet always finds an SM
+  // for the next of them.
+  [[nodiscard]] bool fits(const std::vector<bool>& early) const {
+    return std::ranges::all_of(shapes_,
+                               [&](const Shape& target) { return always_enters(target, early); });
+  }
+
+ private:
+  // Sums of weights in these units; divisible by every small number.
+  static constexpr std::int64_t kOne = 720'720;
+
+  // Of every amount, the most that a CTA takes which does not keep a CTA of `target` out alone.
+  [[nodiscard]] Amounts most_of_several(const Shape& target) const {
+    Amounts most{};
+    for (const Shape& other : shapes_) {
+      if (blocks_alone(target, other)) continue;
+      for (std::size_t d = 0; d < sm_.size(); ++d) most[d] = std::max(most[d], other.cta[d]);
+    }
+    return most;
+  }
+
+  // The least number of CTAs, one of them of `of`, that keep a CTA of `target` out of an SM and of
+  // which none is superfluous. One may do; if not, none that would do alone is among them.
+  [[nodiscard]] std::int64_t fewest_blockers(const Shape& target, const Shape& of,
+                                             const Amounts& most) const {
+    if (blocks_alone(target, of)) return 1;
+    std::int64_t fewest = sm_[0];
+    for (std::size_t d = 0; d < sm_.size(); ++d) {
+      if (most[d] == 0) continue;
+      // Beside one of `of`, others until they exceed what the target leaves.
+      const std::int64_t left = sm_[d] - target.cta[d] - of.cta[d];
+      fewest = std::min(fewest, left / most[d] + 2);
+    }
+    return fewest;
+  }
+
+  [[nodiscard]] bool blocks_alone(const Shape& target, const Shape& other) const {
+    for (std::size_t d = 0; d < sm_.size(); ++d) {
+      if (target.cta[d] + other.cta[d] > sm_[d]) return true;
+    }
+    return false;
+  }
+
+  // A CTA weighs one over its fewest blockers. An SM that the target cannot enter holds n CTAs that
+  // keep it out with none superfluous; each of them weighs at least 1 / n, so the SM weighs at
+  // least one. If all that can be resident weighs less than the number of SMs, some SM has room.
+  [[nodiscard]] bool always_enters(const Shape& target, const std::vector<bool>& early) const {
+    for (std::size_t d = 0; d < sm_.size(); ++d) {
+      if (target.cta[d] > sm_[d]) return false;
+    }
+    const Amounts most = most_of_several(target);
+    std::array<std::int64_t, 2> running{};  // the heaviest kernel of a rank, by role
+    std::array<std::int64_t, 2> ahead{};    // and the heaviest that may start early
+    std::int64_t own = 0;
+    for (const Shape& shape : shapes_) {
+      const std::int64_t fewest = fewest_blockers(target, shape, most);
+      const std::int64_t cta = (kOne + fewest - 1) / fewest;
+      const auto role = static_cast<std::size_t>(shape.role);
+      running[role] = std::max(running[role], cta * shape.grid);
+      if (early[shape.bucket]) ahead[role] = std::max(ahead[role], cta * shape.grid);
+      // The target's rank starts nothing early before all of the target's CTAs have started.
+      if (&shape == &target) own = cta * (shape.grid - 1);
+    }
+    // Which ranks share the GPU is not known here: at worst the heavier ones.
+    std::array<int, 2> others{manifest_.attention_ranks, manifest_.ffn_ranks};
+    --others[static_cast<std::size_t>(target.role)];
+    const std::array<std::int64_t, 2> each{running[0] + ahead[0], running[1] + ahead[1]};
+    const std::size_t heavier = each[0] > each[1] ? 0 : 1;
+    const int heavy = std::min(ranks_ - 1, others[heavier]);
+    const int light = std::min(ranks_ - 1 - heavy, others[1 - heavier]);
+    return own + heavy * each[heavier] + light * each[1 - heavier] < kOne * sm_count_;
+  }
+
+  const bundle::Manifest& manifest_;
+  Amounts sm_;
+  int sm_count_;
+  int ranks_;
+  std::vector<Shape> shapes_;
+};
+static_assert(static_cast<int>(bundle::Role::kAttention) == 0 &&
+              static_cast<int>(bundle::Role::kFfn) == 1);
+
+// CTAs of all ranks that share the GPU, if each runs the largest of these kernels.
+struct Ctas {
+  int attention_ranks = 0;
+  int ffn_ranks = 0;
+  int attention = 0;  // a rank
+  int ffn = 0;
+
+  [[nodiscard]] int sum() const { return attention_ranks * attention + ffn_ranks * ffn; }
+};
+
+Ctas largest(const bundle::Manifest& manifest, std::span<const bundle::Bucket> buckets, int ranks) {
+  Ctas ctas;
+  for (const bundle::Bucket& bucket : buckets) {
+    for (const bundle::Kernel& kernel : bucket.kernels) {
+      int& most = kernel.role == bundle::Role::kAttention ? ctas.attention : ctas.ffn;
+      most = std::max(most, kernel.grid);
+    }
+  }
+  if (ctas.attention > ctas.ffn) {
+    ctas.attention_ranks = std::min(ranks, manifest.attention_ranks);
+    ctas.ffn_ranks = ranks - ctas.attention_ranks;
+  } else {
+    ctas.ffn_ranks = std::min(ranks, manifest.ffn_ranks);
+    ctas.attention_ranks = ranks - ctas.ffn_ranks;
+  }
+  return ctas;
+}
+
+Failure no_room(const bundle::Manifest& manifest, std::string_view arch, const Ctas& needed,
+                int sm_count, int per_sm) {
   int threads = 0;
   int registers = 0;
   std::int64_t shared_bytes = 0;
-  int attention_ctas = 0;
-  int ffn_ctas = 0;
-};
-
-void grow(Shape& shape, const bundle::Bucket& bucket, std::string_view arch) {
-  for (const bundle::Kernel& kernel : bucket.kernels) {
-    shape.threads = std::max(shape.threads, kernel.threads);
-    shape.shared_bytes = std::max(shape.shared_bytes, kernel.shared_bytes);
-    int& ctas = kernel.role == bundle::Role::kAttention ? shape.attention_ctas : shape.ffn_ctas;
-    ctas = std::max(ctas, kernel.grid);
-    for (const bundle::Compiled& compiled : kernel.compiled) {
-      if (compiled.arch == arch) shape.registers = std::max(shape.registers, compiled.registers);
+  for (const bundle::Bucket& bucket : manifest.buckets) {
+    for (const bundle::Kernel& kernel : bucket.kernels) {
+      threads = std::max(threads, kernel.threads);
+      shared_bytes = std::max(shared_bytes, kernel.shared_bytes);
+      for (const bundle::Compiled& compiled : kernel.compiled) {
+        if (compiled.arch == arch) registers = std::max(registers, compiled.registers);
+      }
     }
   }
+  return Failure(
+      ErrorCode::kLaunch,
+      fmt::format("{} attention ranks x {} CTAs + {} FFN ranks x {} CTAs = {} CTAs must be "
+                  "resident on one GPU, which holds {} SMs x {} CTAs = {} (of up to {} threads, "
+                  "{} registers a thread and {} bytes of shared memory)",
+                  needed.attention_ranks, needed.attention, needed.ffn_ranks, needed.ffn,
+                  needed.sum(), sm_count, per_sm, sm_count * per_sm, threads, registers,
+                  shared_bytes),
+      "lower kernel.num_sms in the spec, or run fewer ranks on this GPU");
 }
 
 // So many CTAs of two kernels a rank may share so many SMs before early residents slow down those
@@ -45,52 +217,33 @@ constexpr int kCrowdedSms = 4;
 }  // namespace
 
 int ctas_per_sm(const SmLimits& sm, int threads, int registers, std::int64_t shared_bytes) {
-  const std::int64_t warps = round_up(threads, kWarp) / kWarp;
-  const std::int64_t by_threads = sm.threads / kWarp / warps;
-  const std::int64_t warp_registers = round_up(std::max(registers, 1), kRegisterBlock) * kWarp;
-  const std::int64_t quarter_warps = sm.registers / kSmQuarters / warp_registers;
-  const std::int64_t by_registers = quarter_warps * kSmQuarters / round_up(warps, kSmQuarters);
-  const std::int64_t by_shared =
-      sm.shared_bytes / round_up(shared_bytes + sm.reserved_shared_bytes, kSharedBlock);
-  return static_cast<int>(std::min({std::int64_t{sm.ctas}, by_threads, by_registers, by_shared}));
+  const Amounts has = held(sm);
+  const Amounts cta = taken(sm, threads, registers, shared_bytes);
+  std::int64_t least = has[0];
+  for (std::size_t d = 0; d < has.size(); ++d) {
+    if (cta[d] > 0) least = std::min(least, has[d] / cta[d]);
+  }
+  return static_cast<int>(least);
 }
 
 Result<Residency> check_residency(const bundle::Manifest& manifest, std::string_view arch,
                                   const SmLimits& sm, int sm_count, int ranks_on_device) {
+  const std::size_t buckets = manifest.buckets.size();
   // A rank alone on its GPU waits for other GPUs only, and its own kernels are resident in turn.
-  if (ranks_on_device == 1) {
-    return Residency{.programmatic = std::vector<bool>(manifest.buckets.size(), true)};
-  }
+  if (ranks_on_device == 1) return Residency{.programmatic = std::vector<bool>(buckets, true)};
 
-  Shape shape;
-  for (const bundle::Bucket& bucket : manifest.buckets) grow(shape, bucket, arch);
-  // Which ranks share the GPU is not known here: at worst those with the larger grids.
-  const bool attention_larger = shape.attention_ctas > shape.ffn_ctas;
-  const int larger =
-      std::min(ranks_on_device, attention_larger ? manifest.attention_ranks : manifest.ffn_ranks);
-  const int attention = attention_larger ? larger : ranks_on_device - larger;
-  const int ffn = ranks_on_device - attention;
-  const int needed = attention * shape.attention_ctas + ffn * shape.ffn_ctas;
-  const int per_sm = ctas_per_sm(sm, shape.threads, shape.registers, shape.shared_bytes);
-  const int room = sm_count * per_sm;
-  if (needed > room) {
-    return Failure(
-        ErrorCode::kLaunch,
-        fmt::format("{} attention ranks x {} CTAs + {} FFN ranks x {} CTAs = {} CTAs must be "
-                    "resident on one GPU, which holds {} SMs x {} CTAs = {} (of up to {} threads, "
-                    "{} registers a thread and {} bytes of shared memory)",
-                    attention, shape.attention_ctas, ffn, shape.ffn_ctas, needed, sm_count, per_sm,
-                    room, shape.threads, shape.registers, shape.shared_bytes),
-        "lower kernel.num_sms in the spec, or run fewer ranks on this GPU");
+  const Packing packing(manifest, arch, sm, sm_count, ranks_on_device);
+  Residency residency{.programmatic = std::vector<bool>(buckets, false)};
+  if (!packing.fits(residency.programmatic)) {
+    return no_room(manifest, arch, largest(manifest, manifest.buckets, ranks_on_device), sm_count,
+                   packing.any_per_sm());
   }
-  Residency residency;
-  for (const bundle::Bucket& bucket : manifest.buckets) {
-    Shape own;
-    grow(own, bucket, arch);
-    const int early = attention * own.attention_ctas + ffn * own.ffn_ctas;
-    const bool fits = needed + early <= room;
-    const bool uncrowded = kCrowdedSms * 2 * early <= kCrowdedCtas * sm_count;
-    residency.programmatic.push_back(fits && uncrowded);
+  // Small buckets first: they gain the most. Ranks may be in different ones at the same time.
+  for (std::size_t i = 0; i < buckets; ++i) {
+    const int ctas = largest(manifest, std::span(&manifest.buckets[i], 1), ranks_on_device).sum();
+    if (kCrowdedSms * 2 * ctas > kCrowdedCtas * sm_count) continue;
+    residency.programmatic[i] = true;
+    if (!packing.fits(residency.programmatic)) residency.programmatic[i] = false;
   }
   return residency;
 }

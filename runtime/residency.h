@@ -12,9 +12,10 @@ namespace afdep {
 
 struct Residency {
   // By bucket, in the manifest's order: the bucket's kernels may become resident before the kernel
-  // before them ends. They then fit beside the largest kernel of every rank, so that they never
-  // keep out one that somebody waits for, and find an SM of their own: two CTAs of spinning warps
-  // on one SM cost more than the launch gap (docs/performance.md, "Programmatic launches").
+  // before them ends. They then fit beside any kernel of every rank and beside each other, whatever
+  // bucket each rank is in, so that they never keep out one that somebody waits for; and they find
+  // SMs that are not crowded: two CTAs of spinning warps on one SM cost more than the launch gap
+  // (docs/performance.md, "Programmatic launches").
   std::vector<bool> programmatic;
 };
 

@@ -304,6 +304,14 @@ class CudaBackend : public Backend {
       result = driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                           most_shared_ - static_shared);
     }
+    if (result == CUDA_SUCCESS) {
+      // An SM can change its split of L1 and shared memory only when it is empty. One split for all
+      // kernels: otherwise one that needs more could not join one that needs less, whatever is
+      // free.
+      result =
+          driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                     CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+    }
     if (result != CUDA_SUCCESS) {
       driver_.cuModuleUnload(module);
       return named(result, call);

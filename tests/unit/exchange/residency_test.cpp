@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "tests/unit/exchange/buffer_fixture.h"
 
 namespace afdep {
@@ -51,6 +54,93 @@ TEST(Residency, ASmallBucketMayStartEarlyBesideALargeOne) {
   const Result<Residency> residency = check_residency(manifest, "sm_90a", kHopper, 5, 3);
   ASSERT_TRUE(residency.ok());
   EXPECT_THAT(residency->programmatic, ::testing::ElementsAre(true, false));
+}
+
+// A bucket of four equal kernels.
+bundle::Bucket bucket_of(int tokens, int attention_grid, int ffn_grid, int threads, int registers,
+                         std::int64_t shared_bytes) {
+  bundle::Bucket bucket;
+  bucket.tokens = tokens;
+  for (const auto operation : {bundle::Operation::kDispatch, bundle::Operation::kReceive,
+                               bundle::Operation::kReply, bundle::Operation::kCollect}) {
+    bundle::Kernel kernel = bundle::sample_kernel(operation, tokens);
+    kernel.grid = kernel.role == bundle::Role::kFfn ? ffn_grid : attention_grid;
+    kernel.threads = threads;
+    kernel.shared_bytes = shared_bytes;
+    kernel.compiled = {{"sm_90a", registers}};
+    bucket.kernels.push_back(kernel);
+  }
+  return bucket;
+}
+
+bundle::Manifest manifest_of(std::vector<bundle::Bucket> buckets, int attention, int ffn) {
+  bundle::Manifest manifest = bundle::sample_manifest();
+  manifest.attention_ranks = attention;
+  manifest.ffn_ranks = ffn;
+  manifest.buckets = std::move(buckets);
+  return manifest;
+}
+
+// Of a quarter's 16384 registers, a CTA of 384 threads x 80 takes 3 warps x 2560 = 7680, and one of
+// 512 x 64 takes 4 x 2048 = 8192: any two fit an SM, although 512 threads x 80 registers would not.
+TEST(Residency, AMixOfShapesIsNotTheWorstOfBoth) {
+  const bundle::Manifest manifest = manifest_of(
+      {bucket_of(8, 8, 16, 384, 80, 1024), bucket_of(512, 24, 24, 512, 64, 4096)}, 2, 2);
+  // 4 x 24 running; 2 x 8 + 2 x 16 = 48 early ones of the small bucket.
+  EXPECT_THAT(check_residency(manifest, "sm_90a", kHopper, 132, 4)->programmatic,
+              ::testing::ElementsAre(true, false));
+  // Two an SM. A rank whose last CTA waits has 23 others, its peers 3 x 24: 95 fill 47 SMs and a
+  // half. With 48 SMs there is room; with 47 the last one might not enter.
+  EXPECT_TRUE(check_residency(manifest, "sm_90a", kHopper, 48, 4).ok());
+  const Result<Residency> full = check_residency(manifest, "sm_90a", kHopper, 47, 4);
+  ASSERT_FALSE(full.ok());
+  EXPECT_THAT(full.diagnostics().front().message,
+              ::testing::HasSubstr("= 96 CTAs must be resident on one GPU, which holds 47 SMs x 2 "
+                                   "CTAs = 94"));
+}
+
+// 200 KB of shared memory: one such CTA keeps another out, but a small CTA does not. Two small ones
+// do, by their registers: 3 x 7680 > 16384.
+TEST(Residency, SmallCtasBesideOneThatFillsItsSharedMemory) {
+  const bundle::Bucket small = bucket_of(8, 8, 16, 384, 80, 1024);
+  const bundle::Bucket large = bucket_of(2048, 24, 24, 384, 80, 200 * 1024);
+  const bundle::Manifest manifest = manifest_of({small, large}, 2, 2);
+  // The worst for an attention rank's last large CTA: 23 of its own, 24 of the other attention
+  // rank and 2 x 24 of the FFN ranks fill 95 SMs; 8 + 2 x 16 = 40 early small ones fill 20 more.
+  // For an FFN rank's: 95, and 2 x 8 + 16 = 32 fill 16. Without early ones, 96 SMs do.
+  const auto early = [&](int sms) {
+    return check_residency(manifest, "sm_90a", kHopper, sms, 4)->programmatic;
+  };
+  EXPECT_THAT(early(132), ::testing::ElementsAre(true, false));
+  EXPECT_THAT(early(116), ::testing::ElementsAre(true, false));
+  EXPECT_THAT(early(115), ::testing::ElementsAre(false, false));
+  EXPECT_THAT(early(96), ::testing::ElementsAre(false, false));
+  EXPECT_FALSE(check_residency(manifest, "sm_90a", kHopper, 95, 4).ok());
+}
+
+// Ranks may be an exchange apart: the early kernels of one bucket on one role meet those of another
+// bucket on the other role.
+TEST(Residency, EarlyKernelsOfDifferentBucketsMeet) {
+  // 1024 threads x 64 registers: an SM holds one.
+  const bundle::Manifest manifest =
+      manifest_of({bucket_of(1, 8, 1, 1024, 64, 0), bucket_of(2, 1, 8, 1024, 64, 0)}, 2, 2);
+  const auto early = [&](int sms) {
+    return check_residency(manifest, "sm_90a", kHopper, sms, 4)->programmatic;
+  };
+  // Each peer runs up to 8 CTAs. If only the first bucket starts early, an FFN rank's last CTA
+  // meets 7 + 2 x (8 + 8) + (8 + 1) = 48 others; if both do, 7 + 3 x (8 + 8) = 55.
+  EXPECT_THAT(early(56), ::testing::ElementsAre(true, true));
+  EXPECT_THAT(early(55), ::testing::ElementsAre(true, false));
+  EXPECT_THAT(early(49), ::testing::ElementsAre(true, false));
+  EXPECT_THAT(early(48), ::testing::ElementsAre(false, false));
+}
+
+TEST(Residency, AKernelThatDoesNotFitAnEmptySmIsRefused) {
+  const bundle::Manifest manifest = manifest_of({bucket_of(1, 1, 1, 1024, 128, 0)}, 1, 1);
+  const Result<Residency> residency = check_residency(manifest, "sm_90a", kHopper, 132, 2);
+  ASSERT_FALSE(residency.ok());
+  EXPECT_THAT(residency.diagnostics().front().message,
+              ::testing::HasSubstr("132 SMs x 0 CTAs = 0"));
 }
 
 TEST(Residency, TooManyCtasAreRefusedWithTheSum) {
