@@ -63,6 +63,11 @@ Arguments arguments_of(const plan::ExchangePlan& plan, const plan::Kernel& kerne
   for (const auto& [name, holds] : kernel.structure) {
     arguments.add(name, holds);
   }
+  if (kernel.template_path.ends_with("_chunked.cu.in") &&
+      kernel.operation != plan::Operation::kDispatch &&
+      kernel.operation != plan::Operation::kReceive) {
+    arguments.add("protocol", plan::to_string(kernel.protocol));
+  }
   switch (kernel.operation) {
     case plan::Operation::kDispatch:
       arguments.add("id_type", plan.id_type == plan::IdType::kInt32 ? "int32_t" : "int64_t");

@@ -19,12 +19,15 @@ struct BucketRequest {
 // Words of a run of a flag_in_data bucket: its four kernels share the wire form of a row.
 int packet_run(const ExchangePlan& plan, const BucketRequest& request);
 
+// Slices of a source's tokens in a bulk bucket: one a dispatch CTA.
+int bulk_slices(const ExchangePlan& plan, const BucketRequest& request);
+
 // Chunks of a bucket's tokens, for the layout: flags of one source at one worker, and of one worker
 // at one source.
 int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request);
 int reply_chunks(const ExchangePlan& plan, const BucketRequest& request);
 
-// dispatch, receive, reply, collect and, for a chunked bucket of a layout with a view,
+// dispatch, receive, reply, collect and, for a chunked or bulk bucket of a layout with a view,
 // collect_view. The plan's layouts are final. Fails with kLaunch where receive's rank table does
 // not fit an SM's shared memory.
 Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketRequest& request);

@@ -57,6 +57,10 @@ int row_packets(int row_bytes) {
   return (row_bytes + part_bytes - 1) / part_bytes * kLongestRun;
 }
 
+int count_packets(int experts) { return (experts + 5) / 6; }
+
+int choice_bytes(int top_k) { return (top_k * 8 + 15) / 16 * 16; }
+
 int reply_slots(int ffn_ranks, int top_k) { return std::min(ffn_ranks, top_k); }
 
 RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
@@ -90,13 +94,18 @@ RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
   RoleLayout layout;
   layout.role = Role::kFfn;
   Arena window(layout.window);
-  window.add("table", 2, plan.attention_ranks, plan.capacity, table_entry_bytes(plan.top_k),
+  window.add("table", 2, plan.attention_ranks, sizes.table_bucket, table_entry_bytes(plan.top_k),
              "top-k tables, a block a source, an item a token: two choices a packet");
   window.add("row_packets", 2, plan.attention_ranks, sizes.flag_in_data_bucket,
              std::int64_t{row_packets(plan.row_bytes)} * kPacketBytes,
              "rows of flag_in_data buckets, a block a source, an item a token");
   window.add("rows", 2, plan.attention_ranks, sizes.chunked_bucket, plan.row_bytes,
-             "rows of chunked buckets, a block a source, an item a token");
+             "raw rows of chunked and bulk buckets, a block a source, an item a token");
+  window.add("counts", 2, plan.attention_ranks, sizes.bulk_slices,
+             std::int64_t{count_packets(plan.local_experts())} * kPacketBytes,
+             "counts of bulk buckets, a block a source, an item a slice: six experts a packet");
+  window.add("choices", 2, plan.attention_ranks, sizes.bulk_bucket, choice_bytes(plan.top_k),
+             "ranked choices and weights of bulk buckets, a block a source, an item a token");
   window.add("row_flags", 2, plan.attention_ranks, sizes.dispatch_chunks, kWordBytes,
              "a word a source and chunk of tokens: the generation whose rows are there");
   layout.window_bytes = window.end();

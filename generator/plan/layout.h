@@ -12,7 +12,10 @@ namespace afdep::plan {
 struct InboxSizes {
   int capacity = 0;
   int flag_in_data_bucket = 0;
-  int chunked_bucket = 0;
+  int table_bucket = 0;    // flag_in_data and chunked: whole top-k tables
+  int chunked_bucket = 0;  // chunked and bulk: raw rows
+  int bulk_bucket = 0;
+  int bulk_slices = 0;      // of one source
   int dispatch_chunks = 0;  // flags of one source at one worker
   int reply_chunks = 0;     // flags of one worker at one source
 };
@@ -21,6 +24,10 @@ struct InboxSizes {
 int table_entry_bytes(int top_k);
 // Packets of one row at most: 12 bytes of it in each, in parts of four packets.
 int row_packets(int row_bytes);
+// Packets of the counts of one slice for one worker's experts: six 16-bit counts each.
+int count_packets(int experts);
+// Bytes of one token's ranked choices: a packed choice and its weight each, in whole 16-byte units.
+int choice_bytes(int top_k);
 // Reply slots of one source: a worker's index, or with more workers than choices its place among
 // the token's workers.
 int reply_slots(int ffn_ranks, int top_k);

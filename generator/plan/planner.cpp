@@ -115,13 +115,18 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
     request.protocol = choose_protocol(spec, bucket, plan.row_bytes);
     request.attention_sms = sms.attention > 0 ? sms.attention : kDefaultSms;
     request.ffn_sms = sms.ffn > 0 ? sms.ffn : kDefaultSms;
-    AFDEP_CHECK(request.protocol != Protocol::kBulk, "spec::parse refuses kernel.protocol: bulk");
+    if (request.protocol != Protocol::kBulk)
+      sizes.table_bucket = std::max(sizes.table_bucket, bucket);
     if (request.protocol == Protocol::kFlagInData) {
       sizes.flag_in_data_bucket = std::max(sizes.flag_in_data_bucket, bucket);
     } else {
       sizes.chunked_bucket = std::max(sizes.chunked_bucket, bucket);
       sizes.dispatch_chunks = std::max(sizes.dispatch_chunks, dispatch_chunks(plan, request));
       sizes.reply_chunks = std::max(sizes.reply_chunks, reply_chunks(plan, request));
+    }
+    if (request.protocol == Protocol::kBulk) {
+      sizes.bulk_bucket = std::max(sizes.bulk_bucket, bucket);
+      sizes.bulk_slices = std::max(sizes.bulk_slices, bulk_slices(plan, request));
     }
     requests.push_back(request);
   }

@@ -50,21 +50,35 @@ double packet_cost(const PacketShape& shape, int run_words, std::int64_t items) 
   return static_cast<double>(rounds) * lots * (kRoundCost + kPacketCost * run_words);
 }
 
-ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_vectors) {
+ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_vectors,
+                       int warps_a_cta) {
   ChunkShape shape;
   const int row_vectors = row_bytes / 16;
   shape.lane_vectors = std::min(max_lane_vectors, ceil_div(row_vectors, kWarp));
   shape.pieces = ceil_div(row_vectors, kWarp * shape.lane_vectors);
   shape.grid =
-      static_cast<int>(std::clamp<std::int64_t>(ceil_div<std::int64_t>(rows, kMaxWarps), 1, sms));
+      static_cast<int>(std::clamp<std::int64_t>(ceil_div<std::int64_t>(rows, warps_a_cta), 1, sms));
   // About two chunks a warp: a flag costs a fence, a long chunk makes the reader wait.
-  const std::int64_t warps = static_cast<std::int64_t>(shape.grid) * kMaxWarps;
+  const std::int64_t warps = static_cast<std::int64_t>(shape.grid) * warps_a_cta;
   shape.chunk_rows = static_cast<int>(std::clamp<std::int64_t>(ceil_div(rows, 2 * warps), 1, 8));
   return shape;
 }
 
-int register_ceiling(int threads) {
-  const int registers = kRegistersPerSm / (threads * kBlocksPerSm);
+bool bulk_fits(int row_bytes) { return kMaxSharedBytes >= 3 * std::int64_t{row_bytes}; }
+
+BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes) {
+  constexpr int kBulkWarps = kBulkThreads / kWarp;
+  const auto rows = static_cast<int>((kMaxSharedBytes - shared_bytes - 1024) / row_bytes);
+  BulkShape shape;
+  shape.stages = rows >= 4 * 4 ? 4 : rows >= 3 * 2 ? 3 : 2;
+  shape.warps = std::clamp(rows / shape.stages, 1, kBulkWarps);
+  shape.lead = std::max(1, shape.stages / 2);
+  shape.ring_bytes = std::int64_t{shape.warps} * shape.stages * row_bytes;
+  return shape;
+}
+
+int register_ceiling(int threads, int blocks_per_sm) {
+  const int registers = kRegistersPerSm / (threads * blocks_per_sm);
   return std::min(255, registers / kRegisterGranule * kRegisterGranule);
 }
 

@@ -11,6 +11,7 @@ constexpr int kPacketBoundThreads =
     384;  // launch bound of smaller packet kernels: 80 registers a thread,
           // so that any two kernels of a bundle fit an SM together
 constexpr int kBlocksPerSm = 2;
+constexpr int kBulkThreads = 384;  // a CTA that has an SM to itself: 168 registers a thread
 constexpr int kRegistersPerSm = 65536;
 constexpr int kRegisterGranule = 8;  // registers are given out in steps of 8 a thread
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
@@ -40,17 +41,30 @@ double packet_cost(const PacketShape& shape, int run_words, std::int64_t items);
 // chunked: a warp takes a row, then the next of its chunk.
 struct ChunkShape {
   int grid = 1;
-  int threads = kMaxThreads;
   int chunk_rows = 1;    // rows under one release flag
   int lane_vectors = 1;  // 16-byte vectors of a lane in flight
   int pieces = 1;        // rounds of lane_vectors that a row takes
 };
 
 // rows: of one writer and bucket; max_lane_vectors: what the kernel's registers allow.
-ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_vectors);
+ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_vectors, int warps);
 
-// Registers a thread that a launch bound of `threads` x kBlocksPerSm leaves.
-int register_ceiling(int threads);
+// bulk: a CTA owns a slice of a source's tokens; its copy warps move rows through rings of
+// shared-memory stages.
+struct BulkShape {
+  int warps = 1;   // that copy, each with its own ring
+  int stages = 2;  // of a ring, a row each
+  int lead = 1;    // rows on their way in while an older one goes out
+  std::int64_t ring_bytes = 0;
+};
+
+// Whether two rows fit a ring at all.
+bool bulk_fits(int row_bytes);
+// shared_bytes: what the kernel needs beside the rings. Precondition: bulk_fits.
+BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes);
+
+// Registers a thread that a launch bound of `threads` x `blocks_per_sm` leaves.
+int register_ceiling(int threads, int blocks_per_sm);
 
 // sizeof(afdep::RankTable<local_experts, own_units, top_k>) in
 // templates/device/common/afdep/rank.cuh, which asserts it.

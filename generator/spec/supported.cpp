@@ -94,14 +94,6 @@ class ServedCheck {
   }
 
   void check_kernel() {
-    serve_only(spec_.protocol, "kernel.protocol",
-               {Protocol::kAuto, Protocol::kChunked, Protocol::kFlagInData});
-    for (const auto& [bucket, protocol] : spec_.bucket_protocol.value) {
-      if (protocol != Protocol::kBulk) continue;
-      refuse(spec_.bucket_protocol.place,
-             fmt::format("kernel.protocol.{} = {}", bucket, to_name(protocol)),
-             "use auto, chunked or flag_in_data");
-    }
     if (spec_.microbatches.value > 1) {
       refuse(spec_.microbatches.place,
              fmt::format("pipeline.microbatches = {}", spec_.microbatches.value),

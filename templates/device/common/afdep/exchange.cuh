@@ -51,6 +51,14 @@ AFDEP_DEVICE void await_all_done(const CommonArgs& args, const uint8_t* done_wor
   sync_warp();  // the other lanes' stores come after the acquires above
 }
 
+// Whether a flag holds `generation` now; then what it covers is visible to this thread.
+AFDEP_DEVICE bool flag_is(const uint8_t* flag, uint32_t generation) {
+  return load_acquire(reinterpret_cast<const uint32_t*>(flag)) == generation;
+}
+
+// The lanes for which something holds; the same answer on every lane.
+AFDEP_DEVICE uint32_t lanes_that(bool holds) { return ballot(holds); }
+
 // All lanes of a warp wait for one flag; the same answer on every lane. False: what the flag covers
 // must not be used.
 AFDEP_DEVICE bool await_flag_by_warp(const CommonArgs& args, const uint8_t* flag,
@@ -80,6 +88,16 @@ AFDEP_DEVICE bool await_replies(const CommonArgs& args, const uint8_t* flag_of_w
 
 AFDEP_DEVICE void release_flag(uint8_t* flag, uint32_t generation) {
   store_release(reinterpret_cast<uint32_t*>(flag), generation);
+}
+
+// A warp publishes `generation` in the flag at byte `flag` of the window of every peer in `peers`
+// that exists. An empty chunk is not signalled, and nobody waits for it.
+template <int kPeers>
+AFDEP_DEVICE void release_flags(const CommonArgs& args, int64_t flag, uint64_t peers,
+                                uint32_t generation) {
+  for (int peer = lane_index(); peer < kPeers; peer += 32) {
+    if ((peers >> peer & 1u) != 0) release_flag(args.peer[peer] + flag, generation);
+  }
 }
 
 }  // namespace afdep

@@ -340,12 +340,29 @@ AFDEP_DEVICE Piece<kCount> rounded(const RowSum<4 * kCount>& sum) {
   return piece;
 }
 
+// Bytes of piece `piece` of a row: the last one may be short.
+template <int64_t kRowBytes, int64_t kPieceBytes>
+AFDEP_DEVICE uint32_t piece_bytes(int piece) {
+  const int64_t rest = kRowBytes - piece * kPieceBytes;
+  return static_cast<uint32_t>(rest < kPieceBytes ? rest : kPieceBytes);
+}
+
+// Adds this lane's vectors of a row, or of a piece of it, that lies in shared memory.
+template <int kCount>
+AFDEP_DEVICE void add_staged(RowSum<4 * kCount>& sum, const uint8_t* staged) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const Vector v = reinterpret_cast<const Vector*>(staged)[lane_index() + i * 32];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) sum.add_pair(4 * i + w, v.word[w]);
+  }
+}
+
 // A token's rows on this worker, summed over its choices in top-k order. chosen: the lanes whose
 // lane_row is a row, at least one. All lanes of a warp take part.
-template <int kRowVectors, int kCount>
+template <int kRowVectors, int kCount, int kBatch>
 AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uint32_t chosen,
                                           int first) {
-  constexpr int kBatch = 3;  // rows in flight: what 64 registers a thread hold
   RowSum<4 * kCount> sum;
   uint32_t left = chosen;
   while (left != 0) {
@@ -370,10 +387,9 @@ AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uin
 
 // A token's replies, which have all arrived, summed in ascending worker order. Slots as in
 // sum_replies_packet.
-template <int kRowVectors, int kCount, bool kBySlot>
+template <int kRowVectors, int kCount, int kBatch, bool kBySlot>
 AFDEP_DEVICE Piece<kCount> sum_replies_piece(const uint8_t* replies, int64_t slot_bytes,
                                              const Destinations& from, int first) {
-  constexpr int kBatch = 2;  // replies in flight: what 64 registers a thread hold
   RowSum<4 * kCount> sum;
   uint64_t left = from.mask;
   int next_slot = 0;

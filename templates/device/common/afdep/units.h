@@ -6,7 +6,7 @@
 namespace afdep {
 
 // 16 bytes, 16-aligned in memory. Accessed as four words: not single-copy atomic.
-struct Vector {
+struct alignas(16) Vector {
   uint32_t word[4];
 };
 
