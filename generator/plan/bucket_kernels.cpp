@@ -1,0 +1,126 @@
+#include "generator/plan/bucket_kernels.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace afdep::plan {
+
+Kernel BucketKernels::start(Role role, Operation operation) const {
+  Kernel kernel;
+  kernel.role = role;
+  kernel.operation = operation;
+  kernel.protocol = request_.protocol;
+  kernel.bucket = request_.bucket;
+  std::string name = plan_.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  kernel.symbol = fmt::format("afdep_{}_{}_b{}", name, to_string(operation), request_.bucket);
+  // Bulk replies are raw rows under chunk flags too, and are collected alike; a token's only row is
+  // sent back as it is.
+  const bool collects = operation == Operation::kCollect || operation == Operation::kCollectView;
+  const bool copies = operation == Operation::kReply && plan_.top_k == 1;
+  const Protocol kind = bulk() && (collects || copies) ? Protocol::kChunked : request_.protocol;
+  kernel.template_path = fmt::format("kernels/{}_{}.cu.in", to_string(operation), to_string(kind));
+  kernel.blocks_per_sm = kBlocksPerSm;
+  kernel.steps = {step(StepKind::kAwaitPreviousKernel, "wait for the kernel before this one"),
+                  step(StepKind::kReleaseNextKernel, "let the next kernel become resident")};
+  return kernel;
+}
+
+void BucketKernels::add_threads(const Kernel& kernel, Constants& constants) const {
+  constants.add("kThreads", kernel.threads, fmt::format("{} warps", kernel.threads / 32))
+      .add("kBlocksPerSm", kernel.blocks_per_sm,
+           fmt::format("leaves {} registers a thread", kernel.register_ceiling));
+}
+
+void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
+                                     Constants& constants) const {
+  kernel.grid = shape.grid;
+  kernel.threads = shape.threads;
+  const int bound = std::max(kernel.threads, kPacketBoundThreads);
+  kernel.register_ceiling = register_ceiling(bound, kBlocksPerSm);
+  const bool counts_threads = kernel.role == Role::kFfn;  // receive and reply step by them
+  if (counts_threads) {
+    constants.add("kThreads", kernel.threads, fmt::format("{} warps", kernel.threads / 32));
+  }
+  constants
+      .add(
+          "kBoundThreads", bound,
+          fmt::format("launched with {}; one bound keeps a bundle's kernels alike", kernel.threads))
+      .add("kBlocksPerSm", kernel.blocks_per_sm,
+           fmt::format("leaves {} registers a thread", kernel.register_ceiling));
+  constants.add("kGroupThreads", shape.group_warps * 32,
+                fmt::format("{} warps take a row", shape.group_warps));
+  if (with_groups) constants.add("kGroups", shape.groups, "rows in flight in a CTA");
+}
+
+void BucketKernels::set_chunk_shape(Kernel& kernel, int grid, int threads,
+                                    Constants& constants) const {
+  kernel.grid = grid;
+  kernel.threads = threads;
+  kernel.blocks_per_sm = bulk() ? 1 : kBlocksPerSm;
+  kernel.register_ceiling = register_ceiling(kernel.threads, kernel.blocks_per_sm);
+  add_threads(kernel, constants);
+}
+
+void BucketKernels::add_lane_pieces(const ChunkShape& shape, Constants& constants) const {
+  constants.add("kRowVectors", plan_.row_bytes / 16, "16-byte vectors of a row")
+      .add("kLaneVectors", shape.lane_vectors, "of one row, in flight together");
+}
+
+void BucketKernels::add_row_packets(bool with_shares, Constants& constants) const {
+  const int run = packet_run(plan_, request_);
+  constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word")
+      .add("kRunWords", run,
+           run == 1 ? "a lane's part of a row is 3 words: one packet"
+                    : "a lane's part of a row is 3 vectors of 4 words: four packets");
+  if (with_shares)
+    constants.add("kRowShares", row_shares(plan_.row_bytes, run),
+                  fmt::format("parts of {} bytes", 12 * run));
+}
+
+namespace {
+
+// "region table of every worker's window", seen from `kernel`.
+std::string where(const Kernel& kernel, const RoleLayout& layout, const Region& region) {
+  const bool in_window =
+      std::find(layout.window.begin(), layout.window.end(), region) != layout.window.end();
+  if (!in_window) return fmt::format("region {} of the workspace", region.name);
+  if (kernel.role == layout.role)
+    return fmt::format("region {} of this rank's window", region.name);
+  return fmt::format("region {} of {} window", region.name,
+                     layout.role == Role::kFfn ? "every worker's" : "every source's");
+}
+
+}  // namespace
+
+void BucketKernels::add_inbox(const Kernel& kernel, const RoleLayout& layout,
+                              std::string_view region, std::string_view prefix,
+                              std::string_view block, Constants& constants) const {
+  const Region& found = region_of(layout, region);
+  constants.add(fmt::format("k{}Offset", prefix), found.offset, where(kernel, layout, found));
+  if (found.halves == 2) {
+    constants.add(fmt::format("k{}HalfBytes", prefix), found.half_bytes, "by generation parity");
+  }
+  if (!block.empty()) {
+    constants.add(fmt::format("k{}{}Bytes", prefix, block), found.peer_bytes,
+                  fmt::format("{} items of {} bytes", found.items, found.item_bytes));
+  }
+}
+
+void BucketKernels::add_offset(const Kernel& kernel, const RoleLayout& layout,
+                               std::string_view region, std::string name,
+                               Constants& constants) const {
+  constants.add(std::move(name), region_of(layout, region).offset,
+                where(kernel, layout, region_of(layout, region)));
+}
+
+void BucketKernels::add_replies(const Kernel& kernel, bool by_slot, Constants& constants) const {
+  const std::string_view region = packets() ? "reply_packets" : plan_.has_view ? "view" : "replies";
+  add_inbox(kernel, plan_.attention, region, "Replies", by_slot ? "Slot" : "", constants);
+  constants.add(
+      "kReplyRowBytes", region_of(plan_.attention, region).item_bytes,
+      packets() ? fmt::format("{} packets at most", row_packets(plan_.row_bytes)) : "a raw row");
+}
+
+}  // namespace afdep::plan

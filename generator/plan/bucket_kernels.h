@@ -1,0 +1,118 @@
+// The kernels of one bucket, one by one. Internal to the planner: kernels.h is its face.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "generator/plan/constants.h"
+#include "generator/plan/kernels.h"
+#include "generator/plan/layout.h"
+#include "generator/plan/plan.h"
+#include "generator/plan/shape.h"
+#include "runtime/support/result.h"
+
+namespace afdep::plan {
+
+inline constexpr int kSpelledWorkers = 8;   // up to so many peers are written out one by one
+inline constexpr int kCopyLaneVectors = 4;  // dispatch and receive: 16 registers of payload a lane
+inline constexpr int kSumLaneVectors = 2;   // reply and collect: some such pieces and FP32 sums
+inline constexpr int kBulkSumVectors = 8;   // the same in a CTA that has its SM to itself
+inline constexpr int kMaxTableBatch = 4;    // table or count packets of a lane in flight
+
+template <typename T>
+constexpr T ceil_div(T value, T by) {
+  return (value + by - 1) / by;
+}
+
+inline Step step(StepKind kind, std::string text) { return {kind, {}, std::move(text)}; }
+inline Step await(std::string signal, std::string text) {
+  return {StepKind::kAwait, std::move(signal), std::move(text)};
+}
+inline Step publish(std::string signal, std::string text) {
+  return {StepKind::kPublish, std::move(signal), std::move(text)};
+}
+
+// Everything that the kernels of one bucket share.
+class BucketKernels {
+ public:
+  BucketKernels(const ExchangePlan& plan, const BucketRequest& request)
+      : plan_(plan), request_(request) {}
+
+  [[nodiscard]] Kernel dispatch() const;
+  [[nodiscard]] Result<Kernel> receive() const;
+  [[nodiscard]] Kernel dispatch_bulk() const;
+  [[nodiscard]] Result<Kernel> receive_bulk() const;
+  [[nodiscard]] Kernel reply_bulk() const;
+  [[nodiscard]] Kernel reply() const;
+  [[nodiscard]] Kernel collect() const;
+  [[nodiscard]] Kernel collect_view() const;
+
+  // What dispatch and receive of a bulk bucket agree on, and the shape of each.
+  struct BulkPlan {
+    int slice_tokens = 0;
+    int slices = 0;  // of one source
+    BulkShape copy;  // dispatch
+    int chunk_rows = 1;
+    int warp_chunks = 1;
+    std::int64_t dispatch_shared_bytes = 0;
+    std::int64_t blocks = 0;  // receive
+    std::int64_t own_units = 0;
+    std::int64_t own_slices = 0;
+    BulkShape expand;  // receive
+    std::int64_t receive_shared_bytes = 0;
+    [[nodiscard]] int slice_flags() const { return 1 + copy.warps * warp_chunks; }
+  };
+  [[nodiscard]] BulkPlan bulk_plan() const;
+
+  [[nodiscard]] ChunkShape dispatch_chunk() const {
+    return chunk_shape(plan_.row_bytes, request_.bucket, request_.attention_sms, kCopyLaneVectors,
+                       kMaxThreads / 32);
+  }
+  [[nodiscard]] ChunkShape reply_chunk() const {
+    ChunkShape shape =
+        chunk_shape(plan_.row_bytes, units(), request_.ffn_sms, sum_vectors(), sum_threads() / 32);
+    shape.chunk_rows = std::min(shape.chunk_rows, request_.bucket);
+    return shape;
+  }
+
+ private:
+  [[nodiscard]] bool bulk() const { return request_.protocol == Protocol::kBulk; }
+  // Reply and collect of raw rows: vectors of a lane in flight, and threads of a CTA.
+  [[nodiscard]] int sum_vectors() const { return bulk() ? kBulkSumVectors : kSumLaneVectors; }
+  [[nodiscard]] int sum_threads() const { return bulk() ? kBulkThreads : kMaxThreads; }
+  [[nodiscard]] bool packets() const { return request_.protocol == Protocol::kFlagInData; }
+  [[nodiscard]] std::int64_t units() const {
+    return std::int64_t{plan_.attention_ranks} * request_.bucket;
+  }
+  [[nodiscard]] bool spelled() const { return plan_.ffn_ranks <= kSpelledWorkers; }
+  [[nodiscard]] bool reply_by_slot() const { return plan_.ffn_ranks > plan_.top_k; }
+
+  [[nodiscard]] Kernel start(Role role, Operation operation) const;
+  [[nodiscard]] PacketShape packets_for(std::int64_t items, int sms) const {
+    return packet_shape(plan_.row_bytes, packet_run(plan_, request_), items, sms);
+  }
+  // with_groups: the kernel steps over items by groups; one that looks early gives each group one.
+  void set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
+                        Constants& constants) const;
+  void set_chunk_shape(Kernel& kernel, int grid, int threads, Constants& constants) const;
+  void add_threads(const Kernel& kernel, Constants& constants) const;
+  void add_lane_pieces(const ChunkShape& shape, Constants& constants) const;
+  // with_shares: the kernel counts parts; one that gives each lane one part does not.
+  void add_row_packets(bool with_shares, Constants& constants) const;
+  // A region that `kernel` addresses by half and by block: the writer's block of a peer's window,
+  // or all blocks of its own.
+  void add_inbox(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
+                 std::string_view prefix, std::string_view block, Constants& constants) const;
+  void add_offset(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
+                  std::string name, Constants& constants) const;
+  // by_slot: replies of several workers, a block each; else all lie in one block.
+  void add_replies(const Kernel& kernel, bool by_slot, Constants& constants) const;
+
+  const ExchangePlan& plan_;
+  const BucketRequest& request_;
+};
+
+}  // namespace afdep::plan
