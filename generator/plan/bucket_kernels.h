@@ -63,7 +63,7 @@ class BucketKernels {
     std::int64_t own_slices = 0;
     BulkShape expand;  // receive
     std::int64_t receive_shared_bytes = 0;
-    [[nodiscard]] int slice_flags() const { return 1 + copy.warps * warp_chunks; }
+    [[nodiscard]] int slice_flags() const { return copy.warps * warp_chunks; }
   };
   [[nodiscard]] BulkPlan bulk_plan() const;
 

@@ -43,7 +43,7 @@ Kernel BucketKernels::dispatch_bulk() const {
            fmt::format("{} tokens over {} CTAs", request_.bucket, bulk.slices))
       .add("kChunkRows", bulk.chunk_rows, "rows of a warp under one release flag")
       .add("kWarpChunks", bulk.warp_chunks, "chunks of a warp")
-      .add("kSliceFlags", bulk.slice_flags(), "of the choices, then of each warp's chunks")
+      .add("kSliceFlags", bulk.slice_flags(), "of the chunks of its copy warps")
       .add("kCountPackets", count_packets(plan_.local_experts()),
            "of a slice for one worker: six experts each");
   add_inbox(kernel, plan_.ffn, "counts", "Counts", "Source", constants);
@@ -51,6 +51,7 @@ Kernel BucketKernels::dispatch_bulk() const {
   constants.add("kInboxRowBytes", region_of(plan_.ffn, "rows").item_bytes, "a raw row");
   add_inbox(kernel, plan_.ffn, "choices", "Choices", "Source", constants);
   constants.add("kChoicesTokenBytes", choice_bytes(plan_.top_k), "8 a choice, in units of 16");
+  add_inbox(kernel, plan_.ffn, "choice_flags", "ChoiceFlags", "Source", constants);
   add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
   add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);
   add_offset(kernel, plan_.attention, "destinations", "kDestinationsOffset", constants);
@@ -103,7 +104,7 @@ Result<Kernel> BucketKernels::receive_bulk() const {
            "of dispatch: token t of a slice is warp t % kCopyWarps's")
       .add("kChunkRows", bulk.chunk_rows, "rows of a dispatch warp under one release flag")
       .add("kWarpChunks", bulk.warp_chunks, "chunks of a dispatch warp")
-      .add("kSliceFlags", bulk.slice_flags(), "of the choices, then of each warp's chunks");
+      .add("kSliceFlags", bulk.slice_flags(), "of the chunks of its copy warps");
   const std::int64_t packets =
       std::int64_t{plan_.attention_ranks} * bulk.slices * count_packets(plan_.local_experts());
   constants.add(
@@ -124,6 +125,7 @@ Result<Kernel> BucketKernels::receive_bulk() const {
   constants.add("kInboxRowBytes", region_of(plan_.ffn, "rows").item_bytes, "a raw row");
   add_inbox(kernel, plan_.ffn, "choices", "Choices", "Source", constants);
   constants.add("kChoicesTokenBytes", choice_bytes(plan_.top_k), "8 a choice, in units of 16");
+  add_inbox(kernel, plan_.ffn, "choice_flags", "ChoiceFlags", "Source", constants);
   add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
   add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
   if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);

@@ -160,8 +160,11 @@ void BucketCheck::check_peers(const Signal& signal, const Region& region) {
 }
 
 void BucketCheck::check_items(const Signal& signal, const Region& data) {
-  // The table is top_k choices a token; everything else that a signal covers is rows.
-  std::int64_t token_bytes = signal.name == "table"
+  // Counts come by slice, not by token; their size follows from the slices, which only the kernels
+  // know.
+  if (signal.name == "counts") return;
+  // The table is top_k choices a token, and so are the choices of a bulk bucket; else rows.
+  std::int64_t token_bytes = signal.name == "table" || signal.name == "choices"
                                  ? static_cast<std::int64_t>(plan_.top_k) * kChoiceBytes
                                  : plan_.row_bytes;
   if (signal.kind == SignalKind::kPacket) {

@@ -60,7 +60,8 @@ std::vector<Signal> signals_of(const ExchangePlan& plan, Protocol protocol) {
   if (protocol == Protocol::kBulk) {
     signals.push_back(
         {"counts", SignalKind::kPacket, Role::kAttention, Role::kFfn, "counts", "counts", 0});
-    signals.push_back({"choices", kind, Role::kAttention, Role::kFfn, "row_flags", "choices", 0});
+    signals.push_back(
+        {"choices", kind, Role::kAttention, Role::kFfn, "choice_flags", "choices", 0});
   } else {
     signals.push_back(
         {"table", SignalKind::kPacket, Role::kAttention, Role::kFfn, "table", "table", 0});

@@ -106,6 +106,8 @@ RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
              "counts of bulk buckets, a block a source, an item a slice: six experts a packet");
   window.add("choices", 2, plan.attention_ranks, sizes.bulk_bucket, choice_bytes(plan.top_k),
              "ranked choices and weights of bulk buckets, a block a source, an item a token");
+  window.add("choice_flags", 2, plan.attention_ranks, sizes.bulk_slices, kWordBytes,
+             "a word a source and slice: the generation whose choices are there");
   window.add("row_flags", 2, plan.attention_ranks, sizes.dispatch_chunks, kWordBytes,
              "a word a source and chunk of tokens: the generation whose rows are there");
   layout.window_bytes = window.end();
