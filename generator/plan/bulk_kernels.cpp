@@ -208,10 +208,10 @@ BucketKernels::BulkPlan BucketKernels::bulk_plan() const {
     bulk.own_slices = std::max(bulk.own_slices, slice_of(last) - slice_of(first) + 1);
   }
   const std::int64_t local = plan_.local_experts();
-  const std::int64_t prefix_table =
-      align(4 * local * (2 + bulk.own_slices) + 4 * bulk.own_units * plan_.top_k +
-            std::int64_t{plan_.attention_ranks} * bulk.slices * 12 *
-                count_packets(plan_.local_experts()));
+  const std::int64_t prefix_table = align(4 * local * (2 + bulk.own_slices) + 4 * bulk.own_slices +
+                                          4 * bulk.own_units * plan_.top_k +
+                                          std::int64_t{plan_.attention_ranks} * bulk.slices * 12 *
+                                              count_packets(plan_.local_experts()));
   bulk.expand = bulk_shape(plan_.row_bytes, prefix_table + barrier_bytes());
   bulk.receive_shared_bytes =
       bulk.expand.ring_bytes + 12 * bulk.expand.warps * bulk.expand.stages + prefix_table + 256;

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "generator/plan/bucket_kernels.h"
 
 namespace afdep::plan {
@@ -42,6 +44,14 @@ int reply_chunks(const ExchangePlan& plan, const BucketRequest& request) {
 Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketRequest& request) {
   const BucketKernels bucket(plan, request);
   const bool bulk = request.protocol == Protocol::kBulk;
+  if (bulk && !bulk_fits(plan.row_bytes)) {
+    return Failure(ErrorCode::kLaunch,
+                   fmt::format("bucket {}: a ring of two rows of {} bytes does not fit the {} "
+                               "bytes of shared memory of a "
+                               "CTA that bulk needs",
+                               request.bucket, plan.row_bytes, kMaxSharedBytes),
+                   "force kernel.protocol: chunked for this bucket");
+  }
   Result<Kernel> receive = bulk ? bucket.receive_bulk() : bucket.receive();
   if (!receive.ok()) return receive.failure();
   std::vector<Kernel> kernels{bulk ? bucket.dispatch_bulk() : bucket.dispatch(), *receive,

@@ -59,6 +59,13 @@ AFDEP_DEVICE bool flag_is(const uint8_t* flag, uint32_t generation) {
 // The lanes for which something holds; the same answer on every lane.
 AFDEP_DEVICE uint32_t lanes_that(bool holds) { return ballot(holds); }
 
+// One thread waits for a flag at a byte address; what it covers is then visible to it, and behind a
+// barrier to others.
+AFDEP_DEVICE bool await_flag_at(const CommonArgs& args, const uint8_t* flag, uint32_t generation,
+                                const Awaited& awaited) {
+  return await_flag(args, reinterpret_cast<const uint32_t*>(flag), generation, awaited);
+}
+
 // All lanes of a warp wait for one flag; the same answer on every lane. False: what the flag covers
 // must not be used.
 AFDEP_DEVICE bool await_flag_by_warp(const CommonArgs& args, const uint8_t* flag,

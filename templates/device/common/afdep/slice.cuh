@@ -143,6 +143,7 @@ struct PrefixTable {
   uint32_t total[kLocalExperts];
   uint32_t base[kLocalExperts];
   uint32_t own[kOwnSlices][kLocalExperts];  // rows of the expert in slices before
+  uint32_t ready[kOwnSlices];               // the slice's choices are there
   uint16_t count[kSlices][count_packets(kLocalExperts) * kPacketCounts];
 };
 
