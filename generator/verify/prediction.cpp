@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "runtime/support/check.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr std::uint64_t kPacketBytes = 16;
 constexpr std::uint64_t kVectorBytes = 16;
 constexpr std::uint64_t kWordBytes = 4;
+constexpr std::uint64_t kPacketCounts = 6;  // 16-bit counts in a packet
 
 const plan::BucketPlan& bucket_of(const plan::ExchangePlan& plan, int tokens) {
   const auto found = std::ranges::find(plan.buckets, tokens, &plan::BucketPlan::bucket);
@@ -38,52 +40,98 @@ const plan::Kernel& kernel_of(const plan::BucketPlan& bucket, plan::Operation op
   return *found;
 }
 
-// Rows of one direction: as packets, or as vectors with a flag a chunk.
+std::uint64_t constant(const plan::Kernel& kernel, const char* name) {
+  const auto found = std::ranges::find(kernel.constants, name, &plan::Constant::name);
+  AFDEP_CHECK(found != kernel.constants.end(), fmt::format("{} has no {}", kernel.symbol, name));
+  return static_cast<std::uint64_t>(found->value);
+}
+
+void add_packets(std::uint64_t packets, LinkTraffic& link) {
+  link.messages += packets;
+  link.packets += packets;
+  link.bytes += packets * kPacketBytes;
+}
+
+void add_flags(std::uint64_t flags, LinkTraffic& link) {
+  link.messages += flags;
+  link.flags += flags;
+  link.bytes += flags * kWordBytes;
+}
+
+// Rows of one direction: as packets, as vectors with a flag a chunk of neighbouring tokens, or one
+// bulk copy a row with a flag a chunk of a copy warp's tokens.
 class Rows {
  public:
   Rows(const plan::ExchangePlan& plan, const plan::BucketPlan& bucket, const plan::Signal& signal,
        const plan::Kernel& sender)
-      : row_bytes_(static_cast<std::uint64_t>(plan.row_bytes)),
-        bulk_(bucket.protocol == plan::Protocol::kBulk) {
+      : row_bytes_(static_cast<std::uint64_t>(plan.row_bytes)) {
     if (signal.kind == plan::SignalKind::kPacket) {
       // A lane sends three runs of a row as one packet a word of a run.
       const std::uint64_t run = constant(sender, "kRunWords");
       const std::uint64_t words = row_bytes_ / kWordBytes;
       row_packets_ = (words + 3 * run - 1) / (3 * run) * run;
-    } else {
-      chunk_rows_ = static_cast<int>(constant(sender, "kChunkRows"));
+      return;
+    }
+    chunk_rows_ = constant(sender, "kChunkRows");
+    row_messages_ = row_bytes_ / kVectorBytes;
+    if (bucket.protocol == plan::Protocol::kBulk &&
+        sender.operation == plan::Operation::kDispatch) {
+      row_messages_ = 1;
+      slice_tokens_ = constant(sender, "kSliceTokens");
+      copy_warps_ = constant(sender, "kCopyWarps");
     }
   }
 
   // tokens: those that have a row on this link.
   void add(const std::set<int>& tokens, LinkTraffic& link) const {
     const std::uint64_t rows = tokens.size();
-    if (row_packets_ != 0) {
-      const std::uint64_t packets = rows * row_packets_;
-      link.messages += packets;
-      link.packets += packets;
-      link.bytes += packets * kPacketBytes;
-      return;
-    }
-    std::set<int> chunks;
-    for (const int token : tokens) chunks.insert(token / chunk_rows_);
-    link.messages += rows * (bulk_ ? 1 : row_bytes_ / kVectorBytes) + chunks.size();
-    link.flags += chunks.size();
-    link.bytes += rows * row_bytes_ + chunks.size() * kWordBytes;
+    if (row_packets_ != 0) return add_packets(rows * row_packets_, link);
+    std::set<std::array<std::uint64_t, 3>> chunks;
+    for (const int token : tokens) chunks.insert(chunk_of(static_cast<std::uint64_t>(token)));
+    link.messages += rows * row_messages_;
+    link.bytes += rows * row_bytes_;
+    add_flags(chunks.size(), link);
   }
 
  private:
-  static std::uint64_t constant(const plan::Kernel& kernel, const char* name) {
-    const auto found = std::ranges::find(kernel.constants, name, &plan::Constant::name);
-    AFDEP_CHECK(found != kernel.constants.end(), fmt::format("{} has no {}", kernel.symbol, name));
-    return static_cast<std::uint64_t>(found->value);
+  // Slice, copy warp of the slice, and chunk of the warp's tokens.
+  [[nodiscard]] std::array<std::uint64_t, 3> chunk_of(std::uint64_t token) const {
+    if (slice_tokens_ == 0) return {0, 0, token / chunk_rows_};
+    const std::uint64_t of_slice = token % slice_tokens_;
+    return {token / slice_tokens_, of_slice % copy_warps_, of_slice / copy_warps_ / chunk_rows_};
   }
 
   std::uint64_t row_bytes_;
   std::uint64_t row_packets_ = 0;  // of a row; 0: rows are raw bytes
-  bool bulk_;
-  int chunk_rows_ = 1;
+  std::uint64_t row_messages_ = 0;
+  std::uint64_t chunk_rows_ = 1;
+  std::uint64_t slice_tokens_ = 0;  // 0: chunks are of neighbouring tokens
+  std::uint64_t copy_warps_ = 1;
 };
+
+// What every worker gets from every source, whatever the routes are: an entry for every token of
+// the bucket, used or not.
+LinkTraffic routes(const plan::ExchangePlan& plan, const plan::BucketPlan& bucket,
+                   const plan::Kernel& dispatch) {
+  LinkTraffic link;
+  const auto tokens = static_cast<std::uint64_t>(bucket.bucket);
+  if (bucket.protocol != plan::Protocol::kBulk) {
+    const auto entry = static_cast<std::uint64_t>(region_of(plan.ffn, "table").item_bytes);
+    add_packets(tokens * entry / kPacketBytes, link);
+    return link;
+  }
+  // Counts of each slice, then its ranked choices (an expert with its rank, and a weight) and their
+  // flag.
+  const std::uint64_t slice_tokens = constant(dispatch, "kSliceTokens");
+  const std::uint64_t slices = (tokens + slice_tokens - 1) / slice_tokens;
+  const std::uint64_t choices = tokens * static_cast<std::uint64_t>(plan.top_k);
+  const auto experts = static_cast<std::uint64_t>(plan.local_experts());
+  add_packets(slices * ((experts + kPacketCounts - 1) / kPacketCounts), link);
+  link.messages += choices * 2;
+  link.bytes += choices * 2 * kWordBytes;
+  add_flags(slices, link);
+  return link;
+}
 
 }  // namespace
 
@@ -101,14 +149,11 @@ LinkTraffic ExchangeTraffic::total() const {
 
 ExchangeTraffic predict(const plan::ExchangePlan& plan, const ExchangeCase& exchange) {
   const plan::BucketPlan& bucket = bucket_of(plan, exchange.bucket);
-  const Rows rows(plan, bucket, signal_of(bucket, "rows"),
-                  kernel_of(bucket, plan::Operation::kDispatch));
+  const plan::Kernel& dispatch = kernel_of(bucket, plan::Operation::kDispatch);
+  const Rows rows(plan, bucket, signal_of(bucket, "rows"), dispatch);
   const Rows replies(plan, bucket, signal_of(bucket, "replies"),
                      kernel_of(bucket, plan::Operation::kReply));
-  // Every worker gets an entry for every token of the bucket, used or not.
-  const auto table_packets = static_cast<std::uint64_t>(bucket.bucket) *
-                             static_cast<std::uint64_t>(region_of(plan.ffn, "table").item_bytes) /
-                             kPacketBytes;
+  const LinkTraffic table = routes(plan, bucket, dispatch);
 
   ExchangeTraffic traffic;
   bool any_token = false;
@@ -123,9 +168,7 @@ ExchangeTraffic predict(const plan::ExchangePlan& plan, const ExchangeCase& exch
       const int from = plan.world_rank(plan::Role::kAttention, source);
       const std::set<int>& routed = tokens[static_cast<std::size_t>(source)];
       LinkTraffic& there = traffic.links[{from, to}];
-      there.messages += table_packets;
-      there.packets += table_packets;
-      there.bytes += table_packets * kPacketBytes;
+      there = table;
       rows.add(routed, there);
       LinkTraffic& back = traffic.links[{to, from}];
       replies.add(routed, back);

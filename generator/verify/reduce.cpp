@@ -22,16 +22,17 @@ struct Scale {
   std::vector<int>
       packet_buckets;  // sizes tried, smallest first, until the structure is the wanted one
   std::vector<int> chunk_buckets;
-  bool every_structure;  // else one bucket a protocol
+  std::vector<int> bulk_buckets;  // so large that every ring of stages goes round
+  bool every_structure;           // else one bucket a protocol
 };
 
 const Scale& scale_of(int ranks) {
   static const std::vector<Scale> kScales{
       // Rows of 33 to 35 vectors: more than a warp moves at once, and a tail. Chunks of several
       // rows.
-      {8, {264, 272, 280}, 2, 3, {2, 3, 5, 9, 17, 33, 48}, {37, 70}, true},
-      {32, {72, 56, 64}, 1, 2, {2, 3, 5, 9, 17, 24}, {3, 5, 9, 17, 24}, true},
-      {0, {72, 56, 64}, 1, 1, {2, 3}, {3, 5}, false},
+      {8, {264, 272, 280}, 2, 3, {2, 3, 5, 9, 17, 33, 48}, {37, 70}, {131, 150}, true},
+      {32, {72, 56, 64}, 1, 2, {2, 3, 5, 9, 17, 24}, {3, 5, 9, 17, 24}, {53, 60}, true},
+      {0, {72, 56, 64}, 1, 1, {2, 3}, {3, 5}, {5, 7}, false},
   };
   for (const Scale& scale : kScales) {
     if (ranks <= scale.max_ranks) return scale;
@@ -97,8 +98,10 @@ class Reducer {
 
   // The smallest size above `above` that has the structure; else just one above it.
   Result<int> find_size(const Structure& structure, int above) const {
-    const std::vector<int>& sizes =
-        structure.first == plan::Protocol::kChunked ? scale_.chunk_buckets : scale_.packet_buckets;
+    const std::vector<int>& sizes = structure.first == plan::Protocol::kBulk ? scale_.bulk_buckets
+                                    : structure.first == plan::Protocol::kChunked
+                                        ? scale_.chunk_buckets
+                                        : scale_.packet_buckets;
     for (const int size : sizes) {
       if (size <= above) continue;
       const Result<spec::Spec> spec =
