@@ -5,8 +5,16 @@
 #include <fmt/format.h>
 
 #include "generator/plan/bucket_kernels.h"
+#include "generator/plan/shape.h"
 
 namespace afdep::plan {
+
+bool bulk_serves(const ExchangePlan& plan, const BucketRequest& request) {
+  if (!bulk_fits(plan.row_bytes)) return false;
+  const BucketKernels::BulkPlan bulk = BucketKernels(plan, request).bulk_plan();
+  return bulk.dispatch_shared_bytes <= kMaxSharedBytes &&
+         bulk.receive_shared_bytes <= kMaxSharedBytes;
+}
 
 int bulk_slices(const ExchangePlan& plan, const BucketRequest& request) {
   return BucketKernels(plan, request).bulk_plan().slices;

@@ -19,6 +19,9 @@ struct BucketRequest {
 // Words of a run of a flag_in_data bucket: its four kernels share the wire form of a row.
 int packet_run(const ExchangePlan& plan, const BucketRequest& request);
 
+// Whether shared memory holds what a bulk bucket of this plan and size needs.
+bool bulk_serves(const ExchangePlan& plan, const BucketRequest& request);
+
 // Slices of a source's tokens in a bulk bucket: one a dispatch CTA.
 int bulk_slices(const ExchangePlan& plan, const BucketRequest& request);
 
@@ -29,7 +32,7 @@ int reply_chunks(const ExchangePlan& plan, const BucketRequest& request);
 
 // dispatch, receive, reply, collect and, for a chunked or bulk bucket of a layout with a view,
 // collect_view. The plan's layouts are final. Fails with kLaunch where receive's rank table does
-// not fit an SM's shared memory.
+// not fit an SM's shared memory, or where a bulk bucket's rings do not.
 Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketRequest& request);
 
 // What the roles publish to each other in a bucket.

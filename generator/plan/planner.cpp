@@ -19,8 +19,11 @@ namespace {
 // the path. Measured on an H200; docs/performance.md, "Choosing a protocol".
 constexpr std::int64_t kFlagInDataBytes = 1 << 20;
 
-Protocol choose_protocol(const spec::Spec& spec, int bucket, int row_bytes) {
-  switch (spec::bucket_protocol(spec, bucket)) {
+// Of request.bucket, as the spec forces it or by its bytes. Above the limit rows move by bulk
+// copies unless shared memory does not hold their rings.
+Protocol choose_protocol(const spec::Spec& spec, const ExchangePlan& plan,
+                         const BucketRequest& request) {
+  switch (spec::bucket_protocol(spec, request.bucket)) {
     case spec::Protocol::kFlagInData:
       return Protocol::kFlagInData;
     case spec::Protocol::kChunked:
@@ -30,8 +33,10 @@ Protocol choose_protocol(const spec::Spec& spec, int bucket, int row_bytes) {
     case spec::Protocol::kAuto:
       break;
   }
-  return std::int64_t{bucket} * row_bytes <= kFlagInDataBytes ? Protocol::kFlagInData
-                                                              : Protocol::kChunked;
+  if (std::int64_t{request.bucket} * plan.row_bytes <= kFlagInDataBytes) {
+    return Protocol::kFlagInData;
+  }
+  return bulk_serves(plan, request) ? Protocol::kBulk : Protocol::kChunked;
 }
 
 RouteCheck route_check(spec::RouteCheck check) {
@@ -59,7 +64,12 @@ Traffic traffic_of(const ExchangePlan& plan, const BucketRequest& request) {
   const int run = packet_run(plan, request);
   const bool packets = request.protocol == Protocol::kFlagInData;
   const double wire_row = packets ? 16.0 * row_shares(plan.row_bytes, run) * run : row;
-  const double table = table_entry_bytes(plan.top_k);
+  // What every worker learns of a token's routes: bulk adds its slices' counts.
+  const double table = request.protocol == Protocol::kBulk
+                           ? choice_bytes(plan.top_k) + 16.0 * count_packets(plan.local_experts()) *
+                                                            bulk_slices(plan, request) /
+                                                            request.bucket
+                           : table_entry_bytes(plan.top_k);
   const double tokens = request.bucket;
   const double sources = plan.attention_ranks;
   const double workers = plan.ffn_ranks;
@@ -68,7 +78,10 @@ Traffic traffic_of(const ExchangePlan& plan, const BucketRequest& request) {
   Traffic traffic;
   traffic.dispatch_wire_bytes = tokens * workers * (hits * wire_row + table);
   traffic.reply_wire_bytes = sources * tokens * hits * wire_row;
-  traffic.source_memory_bytes = tokens * (row + workers * hits * wire_row + row);
+  // Source: x and what is sent, what comes back and the output. Worker: what came and the rows, the
+  // rows and what goes back.
+  traffic.source_memory_bytes =
+      tokens * (row + workers * (hits * wire_row + table) + workers * hits * wire_row + row);
   traffic.worker_memory_bytes = sources * tokens * (hits * wire_row + table) + expanded * row +
                                 expanded * row + sources * tokens * hits * wire_row;
   return traffic;
@@ -112,11 +125,12 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
   for (const int bucket : buckets) {
     BucketRequest request;
     request.bucket = bucket;
-    request.protocol = choose_protocol(spec, bucket, plan.row_bytes);
     request.attention_sms = sms.attention > 0 ? sms.attention : kDefaultSms;
     request.ffn_sms = sms.ffn > 0 ? sms.ffn : kDefaultSms;
-    if (request.protocol != Protocol::kBulk)
+    request.protocol = choose_protocol(spec, plan, request);
+    if (request.protocol != Protocol::kBulk) {
       sizes.table_bucket = std::max(sizes.table_bucket, bucket);
+    }
     if (request.protocol == Protocol::kFlagInData) {
       sizes.flag_in_data_bucket = std::max(sizes.flag_in_data_bucket, bucket);
     } else {

@@ -17,12 +17,13 @@ constexpr int64_t kRowBytes = 14336;             // 7168 x bf16
 constexpr int kRowVectors = 896;                 // 16-byte vectors of a row
 constexpr int kLaneVectors = 2;                  // of one row, in flight together
 constexpr int kPieces = 14;                      // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
 constexpr int kChunkRows = 1;                    // rows under one release flag
 constexpr int64_t kRepliesOffset = 614656;       // region replies of this rank's window
-constexpr int64_t kRepliesHalfBytes = 14680064;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 1835008;   // 128 items of 14336 bytes
+constexpr int64_t kRepliesHalfBytes = 58720256;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 7340032;   // 512 items of 14336 bytes
 constexpr int64_t kReplyRowBytes = 14336;        // a raw row
-constexpr int64_t kFlagsOffset = 29974784;       // region reply_flags of this rank's window
+constexpr int64_t kFlagsOffset = 118055168;      // region reply_flags of this rank's window
 constexpr int64_t kFlagsHalfBytes = 8192;        // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 512;       // 128 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
@@ -38,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half * cfg::kRepliesHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-  #pragma unroll 1
+#pragma unroll 1
   for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
        token += cfg::kGridWarps) {
     const Destinations from =
@@ -54,8 +55,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
       const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
       Piece<cfg::kLaneVectors> sum{};
       if (arrived) {
-        sum = sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, true>(
-            replies, cfg::kRepliesSlotBytes, from, first);
+        sum =
+            sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight, true>(
+                replies, cfg::kRepliesSlotBytes, from, first);
       }
       store_piece<cfg::kRowVectors>(to, first, sum);
     }

@@ -31,14 +31,14 @@ constexpr int64_t kTableOffset = 0;            // region table of this rank's wi
 constexpr int64_t kTableHalfBytes = 32768;     // by generation parity
 constexpr int64_t kTableSourceBytes = 8192;    // 128 items of 64 bytes
 constexpr int64_t kRowsOffset = 372736;        // region rows of this rank's window
-constexpr int64_t kRowsHalfBytes = 7340032;    // by generation parity
-constexpr int64_t kRowsSourceBytes = 1835008;  // 128 items of 14336 bytes
+constexpr int64_t kRowsHalfBytes = 29360128;   // by generation parity
+constexpr int64_t kRowsSourceBytes = 7340032;  // 512 items of 14336 bytes
 constexpr int64_t kInboxRowBytes = 14336;      // a raw row
-constexpr int64_t kFlagsOffset = 15052800;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 512;     // 128 items of 4 bytes
+constexpr int64_t kFlagsOffset = 59367424;     // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 6144;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 1536;    // 360 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 16384;    // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 65536;    // region unit_slots of the workspace
 }  // namespace cfg
 
 // Units, (source, token) pairs, are source-major; this block places the rows of kOwnUnits of them.

@@ -35,7 +35,7 @@ constexpr int64_t kRowsHalfBytes = 153600;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 38400;  // 2 items of 19136 bytes
 constexpr int64_t kInboxRowBytes = 19136;    // 1196 packets at most
 constexpr int64_t kUnitRowsOffset = 0;       // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 16384;  // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 65536;  // region unit_slots of the workspace
 }  // namespace cfg
 
 // Units, (source, token) pairs, are source-major; this block places the rows of kOwnUnits of them.
@@ -63,7 +63,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
         count_choice(ranks, first_expert, first_unit, unit, choice, id, weight);
       });
   sync_block();
-  // The rows left their sources with the table, so a first look at this group's row travels while the ids are ranked.
+  // The rows left their sources with the table, so a first look at this group's row travels while
+  // the ids are ranked.
   const int own = thread_index() / cfg::kGroupThreads;
   const int share = thread_index() % cfg::kGroupThreads;
   const int unit = first_unit + own;
@@ -104,7 +105,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     if (chosen != 0) {
       // Published by dispatch of `source`.
       const Awaited awaited{kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)};
-      const auto part = finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
+      const auto part =
+          finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
       sync_warp();  // the lanes' waits end apart; they expand together
       for (uint32_t left = chosen; left != 0; left &= left - 1) {
         const int64_t to =

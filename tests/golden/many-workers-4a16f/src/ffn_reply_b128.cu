@@ -18,18 +18,19 @@ constexpr int kGridWarps = 384;                  // 24 CTAs
 constexpr int kRowVectors = 896;                 // 16-byte vectors of a row
 constexpr int kLaneVectors = 2;                  // of one row, in flight together
 constexpr int kPieces = 14;                      // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 3;                 // of a token, in a lane's registers
 constexpr int kChunkRows = 1;                    // rows under one release flag
 constexpr int kSourceChunks = 128;               // chunks of one source
 constexpr int64_t kRepliesOffset = 614656;       // region replies of every source's window
-constexpr int64_t kRepliesHalfBytes = 14680064;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 1835008;   // 128 items of 14336 bytes
+constexpr int64_t kRepliesHalfBytes = 58720256;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 7340032;   // 512 items of 14336 bytes
 constexpr int64_t kReplyRowBytes = 14336;        // a raw row
-constexpr int64_t kFlagsOffset = 29974784;       // region reply_flags of every source's window
+constexpr int64_t kFlagsOffset = 118055168;      // region reply_flags of every source's window
 constexpr int64_t kFlagsHalfBytes = 8192;        // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 512;       // 128 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;               // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 16384;      // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 65536;      // region unit_slots of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
@@ -39,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint32_t generation = started_generation(args.common);
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
-  #pragma unroll 1
+#pragma unroll 1
   for (int chunk = block_index() * cfg::kWarps + warp_index();
        chunk < cfg::kSources * cfg::kSourceChunks; chunk += cfg::kGridWarps) {
     const int source = chunk / cfg::kSourceChunks;
@@ -61,8 +62,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
                           slot * cfg::kRepliesSlotBytes + token * cfg::kReplyRowBytes;
       for (int piece_index = 0; piece_index < cfg::kPieces; ++piece_index) {
         const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
-        const auto reply =
-            sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors>(rows, lane_row, chosen, first);
+        const auto reply = sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight>(
+            rows, lane_row, chosen, first);
         store_piece<cfg::kRowVectors>(to, first, reply);
       }
     }

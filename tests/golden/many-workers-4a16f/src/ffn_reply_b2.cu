@@ -27,7 +27,7 @@ constexpr int64_t kRepliesSlotBytes = 38400;   // 2 items of 19136 bytes
 constexpr int64_t kReplyRowBytes = 19136;      // 1196 packets at most
 constexpr int64_t kDoneOffset = 0;             // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 16384;    // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 65536;    // region unit_slots of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)

@@ -19,7 +19,7 @@ constexpr int kPieces = 4;                   // rounds of kLaneVectors that a ro
 constexpr int kChunkRows = 2;                // rows under one release flag
 constexpr int64_t kRepliesOffset = 88320;    // region view of this rank's window
 constexpr int64_t kReplyRowBytes = 4096;     // a raw row
-constexpr int64_t kFlagsOffset = 2185472;    // region reply_flags of this rank's window
+constexpr int64_t kFlagsOffset = 8476928;    // region reply_flags of this rank's window
 constexpr int64_t kFlagsHalfBytes = 1024;    // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint32_t half = half_of(generation);
   const uint8_t* const inbox = args.common.window + cfg::kRepliesOffset;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-  #pragma unroll 1
+#pragma unroll 1
   for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
        token += cfg::kGridWarps) {
     const Destinations from =

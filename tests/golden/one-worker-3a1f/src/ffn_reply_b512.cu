@@ -18,12 +18,13 @@ constexpr int kGridWarps = 384;                 // 24 CTAs
 constexpr int kRowVectors = 256;                // 16-byte vectors of a row
 constexpr int kLaneVectors = 2;                 // of one row, in flight together
 constexpr int kPieces = 4;                      // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 3;                // of a token, in a lane's registers
 constexpr int kChunkRows = 2;                   // rows under one release flag
 constexpr int kSourceChunks = 256;              // chunks of one source
 constexpr int64_t kRepliesOffset = 88320;       // region view of every source's window
-constexpr int64_t kRepliesSlotBytes = 2097152;  // 512 items of 4096 bytes
+constexpr int64_t kRepliesSlotBytes = 8388608;  // 2048 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;        // a raw row
-constexpr int64_t kFlagsOffset = 2185472;       // region reply_flags of every source's window
+constexpr int64_t kFlagsOffset = 8476928;       // region reply_flags of every source's window
 constexpr int64_t kFlagsHalfBytes = 1024;       // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;              // region done of every source's window
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint32_t generation = started_generation(args.common);
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
-  #pragma unroll 1
+#pragma unroll 1
   for (int chunk = block_index() * cfg::kWarps + warp_index();
        chunk < cfg::kSources * cfg::kSourceChunks; chunk += cfg::kGridWarps) {
     const int source = chunk / cfg::kSourceChunks;
@@ -58,8 +59,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
                           token * cfg::kReplyRowBytes;
       for (int piece_index = 0; piece_index < cfg::kPieces; ++piece_index) {
         const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
-        const auto reply =
-            sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors>(rows, lane_row, chosen, first);
+        const auto reply = sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight>(
+            rows, lane_row, chosen, first);
         store_piece<cfg::kRowVectors>(to, first, reply);
       }
     }

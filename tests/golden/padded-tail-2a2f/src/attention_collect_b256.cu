@@ -9,23 +9,24 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;                   // 16 warps
-constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
-constexpr int kWarps = 16;                      // a CTA
-constexpr int kGridWarps = 256;                 // 16 CTAs
-constexpr int64_t kRowBytes = 5760;             // 2880 x bf16
-constexpr int kRowVectors = 360;                // 16-byte vectors of a row
-constexpr int kLaneVectors = 2;                 // of one row, in flight together
-constexpr int kPieces = 6;                      // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 1;                   // rows under one release flag
-constexpr int64_t kRepliesOffset = 246016;      // region replies of this rank's window
-constexpr int64_t kRepliesHalfBytes = 2949120;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 1474560;  // 256 items of 5760 bytes
-constexpr int64_t kReplyRowBytes = 5760;        // a raw row
-constexpr int64_t kFlagsOffset = 6144256;       // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
-constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
+constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
+constexpr int kWarps = 16;                       // a CTA
+constexpr int kGridWarps = 256;                  // 16 CTAs
+constexpr int64_t kRowBytes = 5760;              // 2880 x bf16
+constexpr int kRowVectors = 360;                 // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;                  // of one row, in flight together
+constexpr int kPieces = 6;                       // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
+constexpr int kChunkRows = 1;                    // rows under one release flag
+constexpr int64_t kRepliesOffset = 246016;       // region replies of this rank's window
+constexpr int64_t kRepliesHalfBytes = 11796480;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 5898240;   // 1024 items of 5760 bytes
+constexpr int64_t kReplyRowBytes = 5760;         // a raw row
+constexpr int64_t kFlagsOffset = 23838976;       // region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
+constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
@@ -38,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half * cfg::kRepliesHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-  #pragma unroll 1
+#pragma unroll 1
   for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
        token += cfg::kGridWarps) {
     const Destinations from =
@@ -54,8 +55,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
       const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
       Piece<cfg::kLaneVectors> sum{};
       if (arrived) {
-        sum = sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, false>(
-            replies, cfg::kRepliesSlotBytes, from, first);
+        sum =
+            sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight, false>(
+                replies, cfg::kRepliesSlotBytes, from, first);
       }
       store_piece<cfg::kRowVectors>(to, first, sum);
     }

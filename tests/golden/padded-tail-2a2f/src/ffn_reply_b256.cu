@@ -8,27 +8,28 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 256;                    // tokens of one source at most
-constexpr int kSources = 2;                     // attention ranks
-constexpr int kTopK = 4;                        // choices of a token
-constexpr int kThreads = 512;                   // 16 warps
-constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
-constexpr int kWarps = 16;                      // a CTA
-constexpr int kGridWarps = 512;                 // 32 CTAs
-constexpr int kRowVectors = 360;                // 16-byte vectors of a row
-constexpr int kLaneVectors = 2;                 // of one row, in flight together
-constexpr int kPieces = 6;                      // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 1;                   // rows under one release flag
-constexpr int kSourceChunks = 256;              // chunks of one source
-constexpr int64_t kRepliesOffset = 246016;      // region replies of every source's window
-constexpr int64_t kRepliesHalfBytes = 2949120;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 1474560;  // 256 items of 5760 bytes
-constexpr int64_t kReplyRowBytes = 5760;        // a raw row
-constexpr int64_t kFlagsOffset = 6144256;       // region reply_flags of every source's window
-constexpr int64_t kFlagsHalfBytes = 2048;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
-constexpr int64_t kDoneOffset = 0;              // region done of every source's window
-constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
+constexpr int kBucket = 256;                     // tokens of one source at most
+constexpr int kSources = 2;                      // attention ranks
+constexpr int kTopK = 4;                         // choices of a token
+constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
+constexpr int kWarps = 16;                       // a CTA
+constexpr int kGridWarps = 512;                  // 32 CTAs
+constexpr int kRowVectors = 360;                 // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;                  // of one row, in flight together
+constexpr int kPieces = 6;                       // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 3;                 // of a token, in a lane's registers
+constexpr int kChunkRows = 1;                    // rows under one release flag
+constexpr int kSourceChunks = 256;               // chunks of one source
+constexpr int64_t kRepliesOffset = 246016;       // region replies of every source's window
+constexpr int64_t kRepliesHalfBytes = 11796480;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 5898240;   // 1024 items of 5760 bytes
+constexpr int64_t kReplyRowBytes = 5760;         // a raw row
+constexpr int64_t kFlagsOffset = 23838976;       // region reply_flags of every source's window
+constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
+constexpr int64_t kDoneOffset = 0;               // region done of every source's window
+constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
@@ -38,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint32_t generation = started_generation(args.common);
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
-  #pragma unroll 1
+#pragma unroll 1
   for (int chunk = block_index() * cfg::kWarps + warp_index();
        chunk < cfg::kSources * cfg::kSourceChunks; chunk += cfg::kGridWarps) {
     const int source = chunk / cfg::kSourceChunks;
@@ -59,8 +60,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
                           slot * cfg::kRepliesSlotBytes + token * cfg::kReplyRowBytes;
       for (int piece_index = 0; piece_index < cfg::kPieces; ++piece_index) {
         const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
-        const auto reply =
-            sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors>(rows, lane_row, chosen, first);
+        const auto reply = sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight>(
+            rows, lane_row, chosen, first);
         store_piece<cfg::kRowVectors>(to, first, reply);
       }
     }

@@ -17,6 +17,7 @@ constexpr int64_t kRowBytes = 4096;             // 2048 x bf16
 constexpr int kRowVectors = 256;                // 16-byte vectors of a row
 constexpr int kLaneVectors = 2;                 // of one row, in flight together
 constexpr int kPieces = 4;                      // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 2;                // replies in a lane's registers
 constexpr int kChunkRows = 1;                   // rows under one release flag
 constexpr int64_t kRepliesOffset = 264448;      // region replies of this rank's window
 constexpr int64_t kRepliesHalfBytes = 6291456;  // by generation parity
@@ -38,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half * cfg::kRepliesHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-  #pragma unroll 1
+#pragma unroll 1
   for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
        token += cfg::kGridWarps) {
     const Destinations from =
@@ -54,8 +55,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
       const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
       Piece<cfg::kLaneVectors> sum{};
       if (arrived) {
-        sum = sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, false>(
-            replies, cfg::kRepliesSlotBytes, from, first);
+        sum =
+            sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight, false>(
+                replies, cfg::kRepliesSlotBytes, from, first);
       }
       store_piece<cfg::kRowVectors>(to, first, sum);
     }

@@ -8,22 +8,22 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;                   // 16 warps
-constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
-constexpr int kWarps = 16;                      // a CTA
-constexpr int kGridWarps = 256;                 // 16 CTAs
-constexpr int64_t kRowBytes = 10240;            // 5120 x bf16
-constexpr int kRowVectors = 640;                // 16-byte vectors of a row
-constexpr int kLaneVectors = 2;                 // of one row, in flight together
-constexpr int kPieces = 10;                     // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 1;                   // rows under one release flag
-constexpr int64_t kRepliesOffset = 109824;      // region replies of this rank's window
-constexpr int64_t kRepliesHalfBytes = 2621440;  // by generation parity
-constexpr int64_t kReplyRowBytes = 10240;       // a raw row
-constexpr int64_t kFlagsOffset = 5352704;       // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4096;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
-constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
+constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
+constexpr int kWarps = 16;                       // a CTA
+constexpr int kGridWarps = 256;                  // 16 CTAs
+constexpr int64_t kRowBytes = 10240;             // 5120 x bf16
+constexpr int kRowVectors = 640;                 // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;                  // of one row, in flight together
+constexpr int kPieces = 10;                      // rounds of kLaneVectors that a row takes
+constexpr int kChunkRows = 1;                    // rows under one release flag
+constexpr int64_t kRepliesOffset = 109824;       // region replies of this rank's window
+constexpr int64_t kRepliesHalfBytes = 10485760;  // by generation parity
+constexpr int64_t kReplyRowBytes = 10240;        // a raw row
+constexpr int64_t kFlagsOffset = 21081344;       // region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half * cfg::kRepliesHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-  #pragma unroll 1
+#pragma unroll 1
   for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
        token += cfg::kGridWarps) {
     const Destinations from =

@@ -10,33 +10,33 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 256;                   // tokens of one source at most
-constexpr int kTopK = 1;                       // choices of a token
-constexpr int kExperts = 128;                  // ids are -1 or less than this
-constexpr int kExpertsPerWorker = 32;          // 128 experts over 4 workers
-constexpr int kWorkers = 4;                    // FFN ranks
-constexpr int kThreads = 512;                  // 16 warps
-constexpr int kBlocksPerSm = 2;                // leaves 64 registers a thread
-constexpr int kWarps = 16;                     // a CTA
-constexpr int kGridWarps = 256;                // 16 CTAs
-constexpr int64_t kRowBytes = 10240;           // 5120 x bf16
-constexpr int kRowVectors = 640;               // 16-byte vectors of a row
-constexpr int kLaneVectors = 4;                // of one row, in flight together
-constexpr int kChunkRows = 1;                  // rows under one release flag
-constexpr int kEntryPackets = 1;               // of a token's table entry: two choices each
-constexpr int64_t kEntryBytes = 16;            // 16 a packet
-constexpr int64_t kTableOffset = 0;            // region table of every worker's window
-constexpr int64_t kTableHalfBytes = 8192;      // by generation parity
-constexpr int64_t kTableSourceBytes = 4096;    // 256 items of 16 bytes
-constexpr int64_t kRowsOffset = 235520;        // region rows of every worker's window
-constexpr int64_t kRowsHalfBytes = 5242880;    // by generation parity
-constexpr int64_t kRowsSourceBytes = 2621440;  // 256 items of 10240 bytes
-constexpr int64_t kInboxRowBytes = 10240;      // a raw row
-constexpr int64_t kFlagsOffset = 10721280;     // region row_flags of every worker's window
-constexpr int64_t kFlagsHalfBytes = 2048;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1024;    // 256 items of 4 bytes
-constexpr int64_t kDoneOffset = 0;             // region done of this rank's window
-constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
+constexpr int kBucket = 256;                    // tokens of one source at most
+constexpr int kTopK = 1;                        // choices of a token
+constexpr int kExperts = 128;                   // ids are -1 or less than this
+constexpr int kExpertsPerWorker = 32;           // 128 experts over 4 workers
+constexpr int kWorkers = 4;                     // FFN ranks
+constexpr int kThreads = 512;                   // 16 warps
+constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
+constexpr int kWarps = 16;                      // a CTA
+constexpr int kGridWarps = 256;                 // 16 CTAs
+constexpr int64_t kRowBytes = 10240;            // 5120 x bf16
+constexpr int kRowVectors = 640;                // 16-byte vectors of a row
+constexpr int kLaneVectors = 4;                 // of one row, in flight together
+constexpr int kChunkRows = 1;                   // rows under one release flag
+constexpr int kEntryPackets = 1;                // of a token's table entry: two choices each
+constexpr int64_t kEntryBytes = 16;             // 16 a packet
+constexpr int64_t kTableOffset = 0;             // region table of every worker's window
+constexpr int64_t kTableHalfBytes = 8192;       // by generation parity
+constexpr int64_t kTableSourceBytes = 4096;     // 256 items of 16 bytes
+constexpr int64_t kRowsOffset = 235520;         // region rows of every worker's window
+constexpr int64_t kRowsHalfBytes = 20971520;    // by generation parity
+constexpr int64_t kRowsSourceBytes = 10485760;  // 1024 items of 10240 bytes
+constexpr int64_t kInboxRowBytes = 10240;       // a raw row
+constexpr int64_t kFlagsOffset = 42251264;      // region row_flags of every worker's window
+constexpr int64_t kFlagsHalfBytes = 4608;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 2304;     // 560 items of 4 bytes
+constexpr int64_t kDoneOffset = 0;              // region done of this rank's window
+constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)

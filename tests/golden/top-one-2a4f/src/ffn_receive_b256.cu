@@ -10,35 +10,35 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 256;                   // tokens of one source at most
-constexpr int kSources = 2;                    // attention ranks
-constexpr int kUnits = 512;                    // 2 sources x 256 tokens
-constexpr int kTopK = 1;                       // choices of a token
-constexpr int kLocalExperts = 32;              // 128 experts over 4 workers
-constexpr int kAlignment = 1;                  // rows; an expert starts at a multiple
-constexpr int kThreads = 512;                  // 16 warps
-constexpr int kBlocksPerSm = 2;                // leaves 64 registers a thread
-constexpr int kRowVectors = 640;               // 16-byte vectors of a row
-constexpr int kLaneVectors = 4;                // of one row, in flight together
-constexpr int kPieces = 5;                     // rounds of kLaneVectors that a row takes
-constexpr int64_t kRowBytes = 10240;           // 5120 x bf16
-constexpr int kChunkRows = 1;                  // rows under one release flag
-constexpr int kWarps = 16;                     // a CTA
-constexpr int kOwnUnits = 32;                  // 512 units over 16 CTAs
-constexpr int kTableBatch = 1;                 // table packets of a lane in flight, of 512 in all
-constexpr int64_t kSharedBytes = 704;          // the rank table
-constexpr int64_t kTableOffset = 0;            // region table of this rank's window
-constexpr int64_t kTableHalfBytes = 8192;      // by generation parity
-constexpr int64_t kTableSourceBytes = 4096;    // 256 items of 16 bytes
-constexpr int64_t kRowsOffset = 235520;        // region rows of this rank's window
-constexpr int64_t kRowsHalfBytes = 5242880;    // by generation parity
-constexpr int64_t kRowsSourceBytes = 2621440;  // 256 items of 10240 bytes
-constexpr int64_t kInboxRowBytes = 10240;      // a raw row
-constexpr int64_t kFlagsOffset = 10721280;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1024;    // 256 items of 4 bytes
-constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 2048;     // region unit_slots of the workspace
+constexpr int kBucket = 256;                    // tokens of one source at most
+constexpr int kSources = 2;                     // attention ranks
+constexpr int kUnits = 512;                     // 2 sources x 256 tokens
+constexpr int kTopK = 1;                        // choices of a token
+constexpr int kLocalExperts = 32;               // 128 experts over 4 workers
+constexpr int kAlignment = 1;                   // rows; an expert starts at a multiple
+constexpr int kThreads = 512;                   // 16 warps
+constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
+constexpr int kRowVectors = 640;                // 16-byte vectors of a row
+constexpr int kLaneVectors = 4;                 // of one row, in flight together
+constexpr int kPieces = 5;                      // rounds of kLaneVectors that a row takes
+constexpr int64_t kRowBytes = 10240;            // 5120 x bf16
+constexpr int kChunkRows = 1;                   // rows under one release flag
+constexpr int kWarps = 16;                      // a CTA
+constexpr int kOwnUnits = 32;                   // 512 units over 16 CTAs
+constexpr int kTableBatch = 1;                  // table packets of a lane in flight, of 512 in all
+constexpr int64_t kSharedBytes = 704;           // the rank table
+constexpr int64_t kTableOffset = 0;             // region table of this rank's window
+constexpr int64_t kTableHalfBytes = 8192;       // by generation parity
+constexpr int64_t kTableSourceBytes = 4096;     // 256 items of 16 bytes
+constexpr int64_t kRowsOffset = 235520;         // region rows of this rank's window
+constexpr int64_t kRowsHalfBytes = 20971520;    // by generation parity
+constexpr int64_t kRowsSourceBytes = 10485760;  // 1024 items of 10240 bytes
+constexpr int64_t kInboxRowBytes = 10240;       // a raw row
+constexpr int64_t kFlagsOffset = 42251264;      // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4608;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 2304;     // 560 items of 4 bytes
+constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
+constexpr int64_t kUnitSlotsOffset = 8192;      // region unit_slots of the workspace
 }  // namespace cfg
 
 // Units, (source, token) pairs, are source-major; this block places the rows of kOwnUnits of them.

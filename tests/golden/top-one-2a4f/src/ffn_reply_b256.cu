@@ -8,29 +8,29 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 256;                    // tokens of one source at most
-constexpr int kSources = 2;                     // attention ranks
-constexpr int kTopK = 1;                        // choices of a token
-constexpr int kThreads = 512;                   // 16 warps
-constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
-constexpr int kWarps = 16;                      // a CTA
-constexpr int kGridWarps = 256;                 // 16 CTAs
-constexpr int kRowVectors = 640;                // 16-byte vectors of a row
-constexpr int kLaneVectors = 2;                 // of one row, in flight together
-constexpr int kPieces = 10;                     // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 1;                   // rows under one release flag
-constexpr int kSourceChunks = 256;              // chunks of one source
-constexpr int64_t kRowBytes = 10240;            // 5120 x bf16
-constexpr int64_t kRepliesOffset = 109824;      // region replies of every source's window
-constexpr int64_t kRepliesHalfBytes = 2621440;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 2621440;  // 256 items of 10240 bytes
-constexpr int64_t kReplyRowBytes = 10240;       // a raw row
-constexpr int64_t kFlagsOffset = 5352704;       // region reply_flags of every source's window
-constexpr int64_t kFlagsHalfBytes = 4096;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
-constexpr int64_t kDoneOffset = 0;              // region done of every source's window
-constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 2048;      // region unit_slots of the workspace
+constexpr int kBucket = 256;                     // tokens of one source at most
+constexpr int kSources = 2;                      // attention ranks
+constexpr int kTopK = 1;                         // choices of a token
+constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
+constexpr int kWarps = 16;                       // a CTA
+constexpr int kGridWarps = 256;                  // 16 CTAs
+constexpr int kRowVectors = 640;                 // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;                  // of one row, in flight together
+constexpr int kPieces = 10;                      // rounds of kLaneVectors that a row takes
+constexpr int kChunkRows = 1;                    // rows under one release flag
+constexpr int kSourceChunks = 256;               // chunks of one source
+constexpr int64_t kRowBytes = 10240;             // 5120 x bf16
+constexpr int64_t kRepliesOffset = 109824;       // region replies of every source's window
+constexpr int64_t kRepliesHalfBytes = 10485760;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 10485760;  // 1024 items of 10240 bytes
+constexpr int64_t kReplyRowBytes = 10240;        // a raw row
+constexpr int64_t kFlagsOffset = 21081344;       // region reply_flags of every source's window
+constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kDoneOffset = 0;               // region done of every source's window
+constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
+constexpr int64_t kUnitSlotsOffset = 8192;       // region unit_slots of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint32_t generation = started_generation(args.common);
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
-  #pragma unroll 1
+#pragma unroll 1
   for (int chunk = block_index() * cfg::kWarps + warp_index();
        chunk < cfg::kSources * cfg::kSourceChunks; chunk += cfg::kGridWarps) {
     const int source = chunk / cfg::kSourceChunks;

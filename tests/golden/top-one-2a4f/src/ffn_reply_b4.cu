@@ -28,7 +28,7 @@ constexpr int64_t kRepliesSlotBytes = 54784;  // 4 items of 13696 bytes
 constexpr int64_t kReplyRowBytes = 13696;     // 856 packets at most
 constexpr int64_t kDoneOffset = 0;            // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;        // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 2048;    // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 8192;    // region unit_slots of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)

@@ -9,23 +9,24 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;                   // 16 warps
-constexpr int kBlocksPerSm = 2;                 // leaves 64 registers a thread
-constexpr int kWarps = 16;                      // a CTA
-constexpr int kGridWarps = 384;                 // 24 CTAs
-constexpr int64_t kRowBytes = 4096;             // 2048 x bf16
-constexpr int kRowVectors = 256;                // 16-byte vectors of a row
-constexpr int kLaneVectors = 2;                 // of one row, in flight together
-constexpr int kPieces = 4;                      // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 2;                   // rows under one release flag
-constexpr int64_t kRepliesOffset = 2818304;     // region replies of this rank's window
-constexpr int64_t kRepliesHalfBytes = 4194304;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 2097152;  // 512 items of 4096 bytes
-constexpr int64_t kReplyRowBytes = 4096;        // a raw row
-constexpr int64_t kFlagsOffset = 11206912;      // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
-constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
+constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
+constexpr int kWarps = 16;                       // a CTA
+constexpr int kGridWarps = 384;                  // 24 CTAs
+constexpr int64_t kRowBytes = 4096;              // 2048 x bf16
+constexpr int kRowVectors = 256;                 // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;                  // of one row, in flight together
+constexpr int kPieces = 4;                       // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
+constexpr int kChunkRows = 2;                    // rows under one release flag
+constexpr int64_t kRepliesOffset = 2818304;      // region replies of this rank's window
+constexpr int64_t kRepliesHalfBytes = 16777216;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 8388608;   // 2048 items of 4096 bytes
+constexpr int64_t kReplyRowBytes = 4096;         // a raw row
+constexpr int64_t kFlagsOffset = 36372736;       // region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 2048;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
@@ -38,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half * cfg::kRepliesHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-  #pragma unroll 1
+#pragma unroll 1
   for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
        token += cfg::kGridWarps) {
     const Destinations from =
@@ -54,8 +55,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
       const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
       Piece<cfg::kLaneVectors> sum{};
       if (arrived) {
-        sum = sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, false>(
-            replies, cfg::kRepliesSlotBytes, from, first);
+        sum =
+            sum_replies_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight, false>(
+                replies, cfg::kRepliesSlotBytes, from, first);
       }
       store_piece<cfg::kRowVectors>(to, first, sum);
     }

@@ -62,7 +62,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
         count_choice(ranks, first_expert, first_unit, unit, choice, id, weight);
       });
   sync_block();
-  // The rows left their sources with the table, so a first look at this group's row travels while the ids are ranked.
+  // The rows left their sources with the table, so a first look at this group's row travels while
+  // the ids are ranked.
   const int own = thread_index() / cfg::kGroupThreads;
   const int share = thread_index() % cfg::kGroupThreads;
   const int unit = first_unit + own;
@@ -98,7 +99,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     if (chosen != 0) {
       // Published by dispatch of `source`.
       const Awaited awaited{kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)};
-      const auto part = finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
+      const auto part =
+          finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
       sync_warp();  // the lanes' waits end apart; they expand together
       for (uint32_t left = chosen; left != 0; left &= left - 1) {
         const int64_t to =

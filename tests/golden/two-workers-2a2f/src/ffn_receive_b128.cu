@@ -74,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   const uint8_t* const inbox = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes;
   const int group = thread_index() / cfg::kGroupThreads;
   const int group_thread = thread_index() % cfg::kGroupThreads;
-  #pragma unroll 1
+#pragma unroll 1
   for (int own = group; own < cfg::kOwnUnits; own += cfg::kGroups) {
     const int unit = first_unit + own;
     if (unit >= cfg::kUnits) continue;
