@@ -78,7 +78,7 @@ RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
                "collected rows that the caller reads in place; the next dispatch orders its reuse");
   } else {
     window.add("replies", 2, slots, sizes.chunked_bucket, plan.row_bytes,
-               "replies of chunked buckets, a block a reply slot, an item a token");
+               "replies of chunked and bulk buckets, a block a reply slot, an item a token");
   }
   window.add("reply_flags", 2, plan.ffn_ranks, sizes.reply_chunks, kWordBytes,
              "a word a worker and chunk of tokens: the generation whose replies are there");
