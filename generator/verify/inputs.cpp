@@ -12,6 +12,7 @@ namespace afdep::verify {
 namespace {
 
 constexpr Bf16 kNan = 0x7fc1;
+constexpr Bf16 kMinusZero = 0x8000;
 constexpr Bf16 kHuge = 0x4c00;  // 2^25: loses what is below 2 beside it
 
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
@@ -152,6 +153,8 @@ std::vector<Bf16> random_replies(const Shape& shape, const WorkerOutput& receive
       if (bits >> 62 == 1) value = static_cast<Bf16>((bits & 0x8000U) | kHuge);
       if (bits >> 58 == 0) value = static_cast<Bf16>(bits & 0x807fU);              // 0 or subnormal
       if (bits >> 54 == 1) value = static_cast<Bf16>((bits & 0x8000U) | 0x7f80U);  // infinite
+      // Every sum of this column is -0, which only a sum that starts at -0 is.
+      if (column + 1 == hidden) value = kMinusZero;
       to[column] = value;
     }
   }

@@ -58,7 +58,7 @@ class Verification {
       run.seed = options_.first_seed + static_cast<std::uint64_t>(i);
       run.explore = strategy_of(options_.explore, run.seed);
       run.faults = options_.faults && i == 0;
-      run.whole = i < default_seeds(made.plan.ranks());
+      run.whole = i == 0;
       AFDEP_RETURN_IF_FAILED(one(made, run, {}, shrink));
       ++report_.seeds;
       if (options_.on_progress) options_.on_progress(report_.seeds, seeds);

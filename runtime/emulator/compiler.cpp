@@ -16,7 +16,6 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
 #include <llvm/TargetParser/Host.h>
@@ -145,7 +144,8 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
 
   const std::string triple = llvm::sys::getProcessTriple();
   const std::vector<const char*> arguments{
-      "-triple", triple.c_str(), "-x", "c++", "-std=c++20", "-O1", "-ffp-contract=off",
+      "-triple", triple.c_str(), "-x", "c++", "-std=c++20", "-O1", "-disable-llvm-passes",
+      "-ffp-contract=off",
       // The text must not depend on what is installed here.
       "-nostdsysteminc", "-nobuiltininc", "-I", "/device/emulator", "-I", "/device/common", "-D",
       "AFDEP_EMULATOR", "-Wall", "-Wextra",
@@ -165,9 +165,6 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
                                                  compiler.getDiagnostics())) {
     return Failure(std::move(collector->found));
   }
-  Diagnostics refused;
-  invocation->getCodeGenOpts().PassBuilderCallbacks.emplace_back(
-      [&](llvm::PassBuilder& builder) { add_instrumentation(builder, source_name, refused); });
   compiler.setInvocation(std::move(invocation));
   // The invocation's warning flags reach the engine only when it is made again.
   compiler.createDiagnostics(collector.get(), /*ShouldOwnClient=*/false);
@@ -177,12 +174,12 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
   clang::EmitLLVMOnlyAction action(parsed.context.get());
   const bool ran = compiler.ExecuteAction(action);
   if (!collector->found.empty()) return Failure(std::move(collector->found));
-  if (!refused.empty()) return Failure(std::move(refused));
   parsed.module = action.takeModule();
   if (!ran || parsed.module == nullptr) {
     return Failure(ErrorCode::kToolchain,
                    fmt::format("{}: Clang gave up without a diagnostic", source_name));
   }
+  AFDEP_RETURN_IF_FAILED(instrument(*parsed.module, source_name));
   return parsed;
 }
 
@@ -234,7 +231,8 @@ class Jit {
     };
     // The baseline of the architecture, so that every machine computes the same.
     llvm::orc::JITTargetMachineBuilder target{llvm::Triple(llvm::sys::getProcessTriple())};
-    target.setCodeGenOptLevel(llvm::CodeGenOptLevel::Less);
+    // Kernels run for milliseconds: what takes time is compiling them.
+    target.setCodeGenOptLevel(llvm::CodeGenOptLevel::None);
     target.setRelocationModel(llvm::Reloc::PIC_);
     auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(target)).create();
     if (!jit) return fail(jit.takeError());

@@ -13,23 +13,24 @@ namespace {
 
 constexpr std::size_t kGuardBytes = 4096;
 constexpr std::size_t kStacksPerSlab = 64;
-constexpr std::size_t kSpareSlabs = 32;
+constexpr std::size_t kSpareSlabs = 256;
 
-// Guarded slabs of pools that are gone.
+// Slabs of pools that are gone, plain and guarded.
 struct Spare {
   std::mutex mutex;
-  std::vector<std::byte*> slabs;
+  std::vector<std::byte*> slabs[2];
 };
 Spare& spare() {
   static Spare all;
   return all;
 }
 
-std::byte* take_spare() {
+std::byte* take_spare(bool guarded) {
   const std::scoped_lock lock(spare().mutex);
-  if (spare().slabs.empty()) return nullptr;
-  std::byte* const slab = spare().slabs.back();
-  spare().slabs.pop_back();
+  std::vector<std::byte*>& slabs = spare().slabs[guarded ? 1 : 0];
+  if (slabs.empty()) return nullptr;
+  std::byte* const slab = slabs.back();
+  slabs.pop_back();
   return slab;
 }
 
@@ -38,9 +39,11 @@ std::byte* take_spare() {
 StackPool::~StackPool() {
   const std::scoped_lock lock(spare().mutex);
   for (const Slab& slab : slabs_) {
-    // Touched stacks are kept for the next pool: an exploration makes thousands of pools.
-    if (slab.guarded && spare().slabs.size() < kSpareSlabs) {
-      spare().slabs.push_back(slab.begin);
+    // Touched stacks are kept for the next pool: an exploration makes thousands of pools, and a
+    // page touched for the first time costs more than a fiber's life.
+    std::vector<std::byte*>& slabs = spare().slabs[slab.guarded ? 1 : 0];
+    if (slabs.size() < kSpareSlabs) {
+      slabs.push_back(slab.begin);
     } else {
       munmap(slab.begin, slab.bytes);
     }
@@ -52,7 +55,7 @@ FiberStack StackPool::take() {
     const bool guarded = made_ < kGuarded;
     const std::size_t step = kBytes + (guarded ? kGuardBytes : 0);
     const std::size_t bytes = step * kStacksPerSlab;
-    std::byte* begin = guarded ? take_spare() : nullptr;
+    std::byte* begin = take_spare(guarded);
     const bool fresh = begin == nullptr;
     if (fresh) {
       void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,

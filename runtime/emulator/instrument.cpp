@@ -17,6 +17,11 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "runtime/emulator/hooks.h"
 #include "runtime/emulator/sites.h"
@@ -105,8 +110,8 @@ class Refuse : public llvm::PassInfoMixin<Refuse> {
         if (is_hook(function)) function.addFnAttr(llvm::Attribute::NoMerge);
         continue;
       }
-      if (is_entry_point(function)) continue;
       for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+        if (is_entry_point(function)) break;
         const std::string why = refusal(instruction);
         if (!why.empty()) refuse(why, place_of(instruction));
       }
@@ -286,16 +291,32 @@ class Instrument : public llvm::PassInfoMixin<Instrument> {
 
 }  // namespace
 
-void add_instrumentation(llvm::PassBuilder& builder, const std::string& source_name,
-                         Diagnostics& refused) {
-  builder.registerPipelineStartEPCallback(
-      [source_name, &refused](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {
-        passes.addPass(Refuse(source_name, refused));
-      });
-  builder.registerOptimizerLastEPCallback(
-      [source_name](llvm::ModulePassManager& passes, llvm::OptimizationLevel /*level*/) {
-        passes.addPass(Instrument(source_name));
-      });
+Result<void> instrument(llvm::Module& module, const std::string& source_name) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+
+  Diagnostics refused;
+  llvm::ModulePassManager passes;
+  passes.addPass(Refuse(source_name, refused));
+  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+  passes.addPass(llvm::GlobalDCEPass());
+  llvm::FunctionPassManager simplify;
+  simplify.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  simplify.addPass(llvm::EarlyCSEPass(true));
+  simplify.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(simplify)));
+  passes.addPass(Instrument(source_name));
+  passes.run(module, modules);
+  if (!refused.empty()) return Failure(std::move(refused));
+  return {};
 }
 
 }  // namespace afdep::emulator

@@ -9,14 +9,14 @@
 #include "runtime/support/result.h"
 
 namespace llvm {
-class PassBuilder;
+class Module;
 }
 
 namespace afdep::emulator {
 
-// Registers both passes. `source_name` is the emitted text as Clang knows it. What the first one
-// refuses is added to `refused`, which must outlive the compilation.
-void add_instrumentation(llvm::PassBuilder& builder, const std::string& source_name,
-                         Diagnostics& refused);
+// Runs both passes over what Clang made of an emitted text, and between them no more of LLVM's own
+// than the second needs: kernels run for milliseconds, so compiling them is what counts.
+// `source_name` is the text as Clang knows it. What the first pass refuses is the failure.
+Result<void> instrument(llvm::Module& module, const std::string& source_name);
 
 }  // namespace afdep::emulator

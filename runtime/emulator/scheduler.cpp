@@ -26,6 +26,13 @@ constexpr int kEagerBlocks = 32;
 
 thread_local Thread* t_current = nullptr;
 
+// Stacks lie a whole number of pages apart, so their tops would share a few sets of the first
+// cache. With 17 pages each this spreads 64 of them over all lines of a page.
+std::size_t colour_of(const FiberStack& stack) {
+  constexpr std::size_t kStep = 9 * 64;
+  return reinterpret_cast<std::uintptr_t>(stack.bottom) / 4096 * kStep % 4096;
+}
+
 }  // namespace
 
 // Not inlined: a fiber may go on on another OS thread, where the address of a thread_local differs.
@@ -148,8 +155,9 @@ void Scheduler::switch_to(Thread& thread) {
       fault_.thread = &thread;
       return;
     }
-    thread.context = boost::context::detail::make_fcontext(thread.stack.bottom + StackPool::kBytes,
-                                                           StackPool::kBytes, &enter_fiber);
+    const std::size_t bytes = StackPool::kBytes - colour_of(thread.stack);
+    thread.context =
+        boost::context::detail::make_fcontext(thread.stack.bottom + bytes, bytes, &enter_fiber);
   }
   ++counts_.switches;
   given_ = slice_ = strategy_->slice(*thread.warp);
@@ -200,6 +208,10 @@ void Scheduler::make_runnable(Thread& thread) {
     }
   }
   warp.runnable |= 1u << thread.lane;
+  // It goes on soon, and its stack is seldom in the cache.
+  __builtin_prefetch(thread.context);
+  __builtin_prefetch(static_cast<const char*>(thread.context) + 64);
+  __builtin_prefetch(static_cast<const char*>(thread.context) + 128);
 }
 
 void Scheduler::make_unrunnable(Thread& thread, ThreadState state) {

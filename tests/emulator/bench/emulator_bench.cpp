@@ -1,12 +1,18 @@
 // How fast the emulator is: switches, accesses, collectives, compilation.
 #include <benchmark/benchmark.h>
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "generator/emit/emit.h"
+#include "generator/generate.h"
+#include "generator/spec/reader.h"
 #include "runtime/emulator/compiler.h"
 #include "runtime/emulator/emulator_backend.h"
 
@@ -102,6 +108,53 @@ void compile(benchmark::State& state) {
   }
 }
 BENCHMARK(compile)->Unit(benchmark::kMillisecond);
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+// Every kernel of a shipped spec as emitted, each for the first time: CPU time of one on average
+// and of the slowest. Runs in the repository's root.
+void compile_emitted(benchmark::State& state, const char* spec_file) {
+  const auto spec = spec::load(spec_file);
+  if (!spec.ok()) {
+    state.SkipWithError(to_string(spec.diagnostics()).c_str());
+    return;
+  }
+  const auto plan = plan_exchange(*spec);
+  double worst = 0;
+  double total = 0;
+  int kernels = 0;
+  static int pass = 0;  // of the process, which keeps what it compiled
+  for (auto _ : state) {
+    ++pass;
+    for (const KernelSource& source : emit::emit(*plan)) {
+      const std::string text = source.text + fmt::format("// {}\n", pass);
+      const double start = cpu_seconds();
+      if (!emulator::compile(source.file_name, source.symbol, text).ok()) {
+        state.SkipWithError(source.file_name.c_str());
+        return;
+      }
+      const double taken = cpu_seconds() - start;
+      worst = std::max(worst, taken);
+      total += taken;
+      ++kernels;
+    }
+  }
+  state.counters["ms_each"] = total / kernels * 1e3;
+  state.counters["ms_worst"] = worst * 1e3;
+}
+BENCHMARK_CAPTURE(compile_emitted, 2a2f, "specs/qwen3-30b-a3b-2a2f.yaml")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile_emitted, 48a16f, "specs/deepseek-v3-48a16f.yaml")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile_emitted, mixtral, "specs/mixtral-8x7b-2a2f.yaml")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(compile_emitted, 20a4f, "specs/qwen3-235b-20a4f.yaml")
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace afdep
