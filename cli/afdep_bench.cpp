@@ -114,6 +114,10 @@ nlohmann::json to_json(const Report& report) {
                      {"programmatic", cell.programmatic},
                      {"many", to_json(cell.many)},
                      {"one", to_json(cell.one)},
+                     {"enqueue",
+                      {{"median_us", cell.enqueue.median},
+                       {"min_us", cell.enqueue.min},
+                       {"max_us", cell.enqueue.max}}},
                      {"floor_us", cell.floor.total_us()},
                      {"floor_launch_us", cell.floor.launch_us},
                      {"floor_hop_us", cell.floor.hop_us},
@@ -140,24 +144,26 @@ std::string to_text(const Report& report) {
   std::string text = fmt::format(
       "{}, {}, {} routing, on {} ({}), every rank a stream\n"
       "kernel gap {:.2f} us ({:.2f} programmatic), flag hop {:.2f} us: {}\n"
-      "us an exchange, {} a graph (median, min-max), then one a graph\n\n"
-      "{:>7} {:>7}  {:<13} {:<6} {:>9} {:>19} {:>9} {:>9} {:>9}\n",
+      "us an exchange, {} a graph (median, min-max), then one a graph; host: us to enqueue an "
+      "eager "
+      "operation\n\n"
+      "{:>7} {:>7}  {:<13} {:<6} {:>9} {:>19} {:>9} {:>9} {:>9} {:>6}\n",
       report.name, report.layout, report.routing, report.device, report.arch,
       rates.graph_node_gap_us, rates.programmatic_gap_us, rates.flag_hop_us,
       report.calibration.measured ? "measured in this run"
                                   : "an H200's, since " + report.calibration.why_not,
       report.exchanges_per_graph, "T", "bucket", "protocol", "launch", "median", "min-max", "one",
-      "floor", "/ floor");
+      "floor", "/ floor", "host");
   for (const Cell& cell : report.cells) {
     const double floor = cell.floor.total_us();
-    text +=
-        fmt::format("{:>7} {:>7}  {:<13} {:<6} {:>9.2f} {:>19} {:>9.2f} {:>9.2f} {:>9.2f}{}\n",
-                    cell.tokens, cell.bucket, cell.protocol, cell.programmatic ? "early" : "plain",
-                    cell.many.median, fmt::format("{:.2f}-{:.2f}", cell.many.min, cell.many.max),
-                    cell.one.median, floor, cell.many.median / floor,
-                    cell.many.enqueue_bound  ? "  host-bound"
-                    : cell.one.enqueue_bound ? "  one: host-bound"
-                                             : "");
+    text += fmt::format(
+        "{:>7} {:>7}  {:<13} {:<6} {:>9.2f} {:>19} {:>9.2f} {:>9.2f} {:>9.2f} {:>6.2f}{}\n",
+        cell.tokens, cell.bucket, cell.protocol, cell.programmatic ? "early" : "plain",
+        cell.many.median, fmt::format("{:.2f}-{:.2f}", cell.many.min, cell.many.max),
+        cell.one.median, floor, cell.many.median / floor, cell.enqueue.median,
+        cell.many.enqueue_bound  ? "  host-bound"
+        : cell.one.enqueue_bound ? "  one: host-bound"
+                                 : "");
   }
   return text + "data checked bit for bit\n";
 }

@@ -18,6 +18,8 @@ using verify::World;
 constexpr int kCheckedExchanges = 3;    // eager, before anything is timed
 constexpr int kExchangesARepeat = 100;  // at least
 constexpr double kEnqueueShare = 0.9;   // of the measured time
+constexpr int kEagerExchanges = 100;
+constexpr int kOperations = 2;  // of a rank in an exchange
 
 double microseconds(std::chrono::duration<double, std::micro> time) { return time.count(); }
 
@@ -128,6 +130,24 @@ Result<Times> time_graphs(World& world, const std::vector<Graph>& graphs, int ex
                .enqueue_bound = enqueue_share > kEnqueueShare};
 }
 
+// One exchange at a time, so that no launch waits for a place in a queue.
+Result<EnqueueTimes> time_enqueue(World& world, Slot& slot, const ExchangeCase& exchange) {
+  AFDEP_RETURN_IF_FAILED(world.load(slot, exchange));
+  std::vector<double> times;
+  for (int i = -1; i < kEagerExchanges; ++i) {  // the first one warms up
+    AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+    const auto start = std::chrono::steady_clock::now();
+    for (int rank = 0; rank < world.ranks(); ++rank) {
+      AFDEP_RETURN_IF_FAILED(world.enqueue(slot, rank));
+    }
+    const double all_us = microseconds(std::chrono::steady_clock::now() - start);
+    if (i >= 0) times.push_back(all_us / (kOperations * world.ranks()));
+  }
+  AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+  std::ranges::sort(times);
+  return EnqueueTimes{.median = times[times.size() / 2], .min = times.front(), .max = times.back()};
+}
+
 Result<void> check_data(World& world, const Slot& slot, const ExchangeCase& exchange) {
   AFDEP_RETURN_IF_FAILED(world.check_all());
   const Result<std::vector<std::string>> differences = world.compare(slot, exchange);
@@ -187,6 +207,7 @@ Result<Cell> measure(World& world, int tokens, const plan::MachineRates& rates,
             .programmatic = world.buffer(0).programmatic(bucket.tokens),
             .many = {},
             .one = {},
+            .enqueue = {},
             .floor = loopback_floor(world.manifest(), exchange, rates,
                                     world.buffer(0).programmatic(bucket.tokens))};
   const Result<Times> many =
@@ -194,9 +215,12 @@ Result<Cell> measure(World& world, int tokens, const plan::MachineRates& rates,
   if (!many.ok()) return many.failure();
   const Result<Times> one = check_and_time(world, **slot, exchange, 1, options.repeats);
   if (!one.ok()) return one.failure();
+  const Result<EnqueueTimes> enqueue = time_enqueue(world, **slot, exchange);
+  if (!enqueue.ok()) return enqueue.failure();
+  cell.enqueue = *enqueue;
   cell.many = *many;
   cell.one = *one;
-  // Nothing of the last replay may be wrong either.
+  // Nothing of the last exchange may be wrong either.
   AFDEP_RETURN_IF_FAILED(check_data(world, **slot, exchange));
   world.free_slot(*slot);
   return cell;

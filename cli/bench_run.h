@@ -28,6 +28,14 @@ struct Times {
   bool enqueue_bound = false;
 };
 
+// Microseconds that the host takes to enqueue one eager operation: of each exchange the average
+// over the operations of all ranks; median, least and most of the exchanges.
+struct EnqueueTimes {
+  double median = 0;
+  double min = 0;
+  double max = 0;
+};
+
 struct Cell {
   int tokens = 0;  // of each source
   int bucket = 0;
@@ -35,6 +43,7 @@ struct Cell {
   bool programmatic = false;  // kernels may become resident before the one before them ends
   Times many;                 // exchanges_per_graph in a graph
   Times one;                  // one in a graph
+  EnqueueTimes enqueue;
   plan::Floor floor;
 };
 

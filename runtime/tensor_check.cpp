@@ -24,6 +24,8 @@ Result<void> check(const Tensor& tensor, const Expected& expected, const Backend
     return refused(tensor, expected,
                    fmt::format("the dtype must be {}", to_string(expected.dtype)));
   }
+  // The caller takes the number of rows from one tensor and expects it of the others.
+  if (tensor.shape[0] < 0) return refused(tensor, expected, "a shape is not negative");
   const bool same_shape = tensor.rank == expected.rank && tensor.shape[0] == expected.rows &&
                           (expected.rank == 1 || tensor.shape[1] == expected.columns);
   if (!same_shape) {

@@ -1,5 +1,4 @@
-// What an exchange must do on any backend. The GPU's and the emulator's tests run these same
-// bodies.
+// What an exchange must do on any backend: data, graphs, faults.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -174,6 +173,7 @@ inline void run_replays(Backend& backend, const bundle::Bundle& bundle, int repl
 inline void graphs_of_every_size(Backend& backend, const bundle::Bundle& bundle,
                                  const Scale& scale) {
   const bundle::Manifest& m = bundle.manifest();
+  if (!m.capture) GTEST_SKIP() << m.name << " has graph.mode: off";
   for (const int tokens : token_counts(m)) {
     const int bucket = smallest_bucket(m, tokens);
     const std::vector<int> equal = equal_tokens(m, tokens);
@@ -184,6 +184,7 @@ inline void graphs_of_every_size(Backend& backend, const bundle::Bundle& bundle,
 inline void graphs_of_several_buckets(Backend& backend, const bundle::Bundle& bundle,
                                       const Scale& scale) {
   const bundle::Manifest& m = bundle.manifest();
+  if (!m.capture) GTEST_SKIP() << m.name << " has graph.mode: off";
   Generator random(3);
   std::vector<int> buckets;
   std::vector<std::vector<int>> tokens;
@@ -198,6 +199,7 @@ inline void graphs_of_several_buckets(Backend& backend, const bundle::Bundle& bu
 inline void replays_follow_each_other_without_a_look(Backend& backend, const bundle::Bundle& bundle,
                                                      const Scale& scale) {
   const bundle::Manifest& m = bundle.manifest();
+  if (!m.capture) GTEST_SKIP() << m.name << " has graph.mode: off";
   const int bucket = m.buckets.front().tokens;
   Group group(backend, m.ranks());
   World world(group, bundle, {});
@@ -402,25 +404,5 @@ inline void abort_ends_a_wait(Backend& backend, const bundle::Bundle& bundle,
   }
   usable_afterwards(backend, bundle);
 }
-
-struct Body {
-  const char* name;
-  void (*run)(Backend&, const bundle::Bundle&, const Scale&);
-};
-
-constexpr Body kBodies[] = {
-    {"EagerExchangesOfEverySize", eager_exchanges_of_every_size},
-    {"EagerExchangesOfMixedSizesAndBuckets", eager_exchanges_of_mixed_sizes_and_buckets},
-    {"EagerExchangesIntoTheBuffersStorage", eager_exchanges_into_the_buffers_storage},
-    {"TheGenerationWraps", the_generation_wraps},
-    {"GraphsOfEverySize", graphs_of_every_size},
-    {"GraphsOfSeveralBuckets", graphs_of_several_buckets},
-    {"ReplaysFollowEachOtherWithoutALook", replays_follow_each_other_without_a_look},
-    {"TwoBuffersInterleave", two_buffers_interleave},
-    {"AViewIsTheCollectedRows", a_view_is_the_collected_rows},
-    {"BadIdsAreReported", bad_ids_are_reported},
-    {"ALateWorkerIsNamed", a_late_worker_is_named},
-    {"ALateSourceIsNamed", a_late_source_is_named},
-    {"AbortEndsAWait", abort_ends_a_wait}};
 
 }  // namespace afdep::exchange_test

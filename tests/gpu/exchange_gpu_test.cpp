@@ -1,4 +1,4 @@
-// The bodies of exchange_bodies.h on a GPU, for every bundle in $AFDEP_BUNDLES or in ../bundles of
+// The bodies of bodies.h on a GPU, for every bundle in $AFDEP_BUNDLES or in ../bundles of
 // the program's folder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,8 @@
 
 #include "runtime/bundle/bundle.h"
 #include "runtime/cuda/cuda_backend.h"
-#include "tests/gpu/exchange_bodies.h"
+#include "tests/gpu/bodies.h"
+#include "tests/gpu/counted_new.h"
 
 namespace afdep::exchange_test {
 namespace {
@@ -70,6 +71,29 @@ INSTANTIATE_TEST_SUITE_P(Bundles, ExchangeOnGpu,
                                name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
                            return name + "_" + std::get<1>(each.param).name;
                          });
+
+// Neither do the backend's launches and checks. The driver allocates as it likes, but not by
+// operator new.
+TEST(Enqueue, NoOperationAllocates) {
+  if (!gpu().ok()) GTEST_SKIP() << to_string(gpu().diagnostics());
+  if (bundle_names().empty()) GTEST_SKIP() << "no bundles in " << bundle_folder();
+  const Result<bundle::Bundle> bundle = bundle::read_bundle(bundle_folder() / bundle_names()[0]);
+  ASSERT_TRUE(bundle.ok()) << to_string(bundle.diagnostics());
+  const bundle::Manifest& m = bundle->manifest();
+  Group group(**gpu(), m.ranks());
+  World world(group, *bundle, {});
+  Generator random(13);
+  const int bucket = m.buckets.front().tokens;
+  const ExchangeData data = random.exchange(m, bucket, equal_tokens(m, bucket), Routing::kRandom);
+  world.fill(0, data);
+  world.enqueue(0, data);  // the harness keeps receipts: their places are made here
+  group.synchronize();
+  const std::int64_t before = testing::allocations();
+  world.enqueue(0, data);
+  EXPECT_EQ(testing::allocations() - before, 0);
+  group.synchronize();
+  world.expect(0, data, "after the counted exchange");
+}
 
 // So that a folder without bundles does not pass for a tested one.
 TEST(Bundles, CoverTheLayouts) {

@@ -62,6 +62,7 @@ struct WorldOptions {
   int slots = 1;  // exchanges that may be enqueued without a look at their data
   BufferOptions buffer = {};
   bool own_receive_storage = false;  // receive into the buffer's storage instead of each slot's
+  bool read_host_counts = false;     // dispatch of every source must be enqueued before
 };
 
 class World {
@@ -93,6 +94,10 @@ class World {
 
   [[nodiscard]] Buffer& buffer(int rank) { return buffers_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const bundle::Manifest& manifest() const { return m_; }
+  // What the worker's receive of the slot returned.
+  [[nodiscard]] const Received& received(int slot, int rank) {
+    return tickets_[static_cast<std::size_t>(slot)][rank];
+  }
 
   // Puts a new exchange into the slot and poisons everything that it will write. Nothing may be
   // running.
@@ -146,7 +151,8 @@ class World {
                                        {.bucket = data.bucket, .stream = stream}));
       return;
     }
-    ReceiveOptions options{.bucket = data.bucket, .stream = stream};
+    ReceiveOptions options{
+        .bucket = data.bucket, .stream = stream, .read_host_counts = options_.read_host_counts};
     if (!options_.own_receive_storage) {
       const std::int64_t rows = m_.find_bucket(data.bucket)->receive_rows;
       const auto local = static_cast<std::int64_t>(experts());

@@ -38,7 +38,7 @@ struct Reverted {
 class EveryRule : public ::testing::TestWithParam<Reverted> {};
 
 TEST_P(EveryRule, IsNamedWhenReverted) {
-  const Mutant& mutant = find(GetParam().mutant);
+  const Mutant mutant = find(GetParam().mutant);
   verify::VerifyOptions options;
   options.seeds = 30;
   options.shrink = false;

@@ -1,8 +1,10 @@
-// The bodies of tests/gpu/exchange_bodies.h on the emulator: small rows, few replays, the same
+// The bodies of tests/gpu/bodies.h on the emulator: small rows, few replays, the same
 // kernels' templates.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -10,7 +12,7 @@
 #include "generator/generate.h"
 #include "generator/spec/reader.h"
 #include "runtime/emulator/emulator_backend.h"
-#include "tests/gpu/exchange_bodies.h"
+#include "tests/gpu/bodies.h"
 
 namespace afdep::exchange_test {
 namespace {
@@ -32,6 +34,12 @@ constexpr Layout kLayouts[] = {
     {"4a4f", "4A4F", 8, 8, "receive: {expert_alignment: 2}\n"},
 };
 
+bundle::Bundle emit(const std::string& text) {
+  const Result<spec::Spec> spec = spec::parse(text, "layout.yaml");
+  if (!spec.ok()) throw std::runtime_error(to_string(spec.diagnostics()));
+  return require(generate(*spec, {.emit_only = true})).bundle;
+}
+
 bundle::Bundle make(const Layout& layout) {
   const bool attention_first = std::string_view(layout.more) == "topology_order";
   const std::string text = fmt::format(
@@ -44,9 +52,7 @@ bundle::Bundle make(const Layout& layout) {
       "{}",
       layout.name, layout.experts, layout.top_k, layout.ratio,
       attention_first ? "attention_first" : "ffn_first", attention_first ? "" : layout.more);
-  const Result<spec::Spec> spec = spec::parse(text, "layout.yaml");
-  if (!spec.ok()) throw std::runtime_error(to_string(spec.diagnostics()));
-  return require(generate(*spec, {.emit_only = true})).bundle;
+  return emit(text);
 }
 
 class ExchangeOnEmulator : public ::testing::TestWithParam<std::tuple<Layout, Body>> {};
@@ -65,6 +71,19 @@ INSTANTIATE_TEST_SUITE_P(Layouts, ExchangeOnEmulator,
                            return std::string("of") + std::get<0>(each.param).name + "_" +
                                   std::get<1>(each.param).name;
                          });
+
+// The spec of the GPU's folder for what no layout above has.
+class HostCountsOnEmulator : public ::testing::TestWithParam<Body> {};
+
+TEST_P(HostCountsOnEmulator, IsRight) {
+  std::ifstream file("tests/gpu/host-counts-2a2f.yaml");
+  const bundle::Bundle bundle = emit({std::istreambuf_iterator<char>(file), {}});
+  const auto backend = require(EmulatorBackend::create({}));
+  GetParam().run(*backend, bundle, {.eager_rounds = 4, .replays = 6});
+}
+
+INSTANTIATE_TEST_SUITE_P(Bodies, HostCountsOnEmulator, ::testing::ValuesIn(kBodies),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace afdep::exchange_test

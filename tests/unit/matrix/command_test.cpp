@@ -130,8 +130,9 @@ axes:
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (chdir(folder_.c_str()) != 0) _exit(126);
-    std::freopen("/dev/null", "w", stdout);
-    std::freopen("/dev/null", "w", stderr);
+    for (std::FILE* const stream : {stdout, stderr}) {
+      if (std::freopen("/dev/null", "w", stream) == nullptr) _exit(126);
+    }
     execl(kGen.c_str(), kGen.c_str(), "matrix", "long.yaml", "--no-compile", "--seeds", "20",
           "--jobs", "1", "--resume", "state", nullptr);
     _exit(127);
