@@ -1,4 +1,6 @@
 // The mistakes. Each changes what a kernel does on some schedule, or says why it does not.
+#include "tests/mutation/bulk_mutants.h"
+#include "tests/mutation/change_plan.h"
 #include "tests/mutation/mutant.h"
 
 namespace afdep::mutation {
@@ -12,29 +14,6 @@ constexpr const char* kRank = "afdep/rank.cuh";
 constexpr const char* kRoute = "afdep/route.cuh";
 constexpr const char* kExchange = "afdep/exchange.cuh";
 constexpr const char* kTable = "afdep/table.cuh";
-
-template <typename Visit>
-void for_each_constant(plan::ExchangePlan& plan, const std::string& name, const Visit& visit) {
-  for (plan::BucketPlan& bucket : plan.buckets) {
-    for (plan::Kernel& kernel : bucket.kernels) {
-      for (plan::Constant& constant : kernel.constants) {
-        if (constant.name == name) visit(kernel, constant);
-      }
-    }
-  }
-}
-
-void set_all(plan::ExchangePlan& plan, const std::string& name, std::int64_t value) {
-  for_each_constant(plan, name,
-                    [value](const plan::Kernel&, plan::Constant& each) { each.value = value; });
-}
-
-void set_in(plan::ExchangePlan& plan, plan::Operation operation, const std::string& name,
-            std::int64_t value) {
-  for_each_constant(plan, name, [&](const plan::Kernel& kernel, plan::Constant& each) {
-    if (kernel.operation == operation) each.value = value;
-  });
-}
 
 std::vector<Mutant> make() {
   using plan::ExchangePlan;
@@ -434,6 +413,7 @@ std::vector<Mutant> make() {
        .edits = {{"attention_collect_view", "first < cfg::kRowVectors; first += 32",
                   "first < cfg::kRowVectors - 1; first += 32"}},
        .victims = kView});
+  add_bulk(all);
   return all;
 }
 
