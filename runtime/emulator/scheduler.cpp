@@ -366,6 +366,9 @@ void* Scheduler::shared_memory(Thread& self, std::size_t bytes, Site site) {
 
 // As if the process of a rank had ended: its threads never run again, and nothing of it is queued.
 void Scheduler::kill(int rank) {
+  // Its copies under way do not arrive.
+  std::erase_if(copies_,
+                [rank](const BulkCopy& copy) { return copy.block->run->launch->rank == rank; });
   for (const auto& stream : streams_) {
     const bool mine = std::ranges::any_of(stream->queue, [rank](const QueuedOperation& queued) {
       return queued.operation.kind == Operation::Kind::kKernel &&

@@ -88,6 +88,23 @@ TEST_P(EmulatorBulk, RingMovesEveryRow) {
   for (std::uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(to_[i], 1000 + i);
 }
 
+// What a rank has under way when it dies does not arrive, nor is it touched again.
+TEST_P(EmulatorBulk, CopiesOfARankThatDiesAreDropped) {
+  const std::string body = std::string(kInit) + R"(
+  if (lane == 0) {
+    for (int i = 0; i < 2; ++i) bulk_load(s.stage[i], a.from + i * 64, 256, s.loaded[i]);
+    for (int i = 0; i < 8; ++i) store_word(a.to + i, 7);
+    await_barrier(s.loaded[0], 0);
+    await_barrier(s.loaded[1], 0);
+  })";
+  bench_->inject({.kind = emulator::Injection::Kind::kDies, .rank = 0, .after = 4});
+  run(body);
+  EXPECT_TRUE(bench_->injected());
+  EXPECT_EQ(to_[7], 0U);
+  run(body);
+  EXPECT_EQ(to_[7], 7U);
+}
+
 // Lanes change a staged row; the copy back needs their stores before it, and a proxy fence.
 TEST_P(EmulatorBulk, OrdinaryStoresReachACopyThroughAFence) {
   run(std::string(kInit) + R"(
