@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_input.h"
+#include "cli/bench_resources.h"
 #include "cli/bench_run.h"
+#include "cli/bench_trace.h"
 #include "cli/calibrate.h"
 #include "cli/console.h"
 #include "runtime/cuda/cuda_backend.h"
@@ -18,6 +20,7 @@ struct Arguments {
   std::string input;
   std::vector<int> tokens;  // empty: every bucket
   std::string routing = "random";
+  std::string trace;  // a file to write one exchange's steps to, instead of measuring
   BenchOptions options;
   bool json = false;
 };
@@ -31,6 +34,8 @@ struct Report {
   int exchanges_per_graph = 0;
   Calibration calibration;
   std::vector<Cell> cells;
+  std::vector<BucketResources> held;
+  int sm_count = 0;
 };
 
 const std::map<std::string, verify::Routing>& routings() {
@@ -88,7 +93,9 @@ Result<Report> bench(const Arguments& arguments) {
                 .routing = arguments.routing,
                 .exchanges_per_graph = arguments.options.exchanges_per_graph,
                 .calibration = std::move(*calibration),
-                .cells = {}};
+                .cells = {},
+                .held = resources_of(manifest, (*backend)->arch(), (*backend)->sm_count()),
+                .sm_count = (*backend)->sm_count()};
   for (const int count : *tokens) {
     Result<Cell> cell = measure(**world, count, report.calibration.rates, arguments.options);
     if (!cell.ok()) return cell.failure();
@@ -136,7 +143,8 @@ nlohmann::json to_json(const Report& report) {
           {"graph_node_gap_us", rates.graph_node_gap_us},
           {"programmatic_gap_us", rates.programmatic_gap_us},
           {"flag_hop_us", rates.flag_hop_us},
-          {"cells", std::move(cells)}};
+          {"cells", std::move(cells)},
+          {"held", nlohmann::json::parse(to_json_text(report.held))}};
 }
 
 std::string to_text(const Report& report) {
@@ -165,7 +173,8 @@ std::string to_text(const Report& report) {
         : cell.one.enqueue_bound ? "  one: host-bound"
                                  : "");
   }
-  return text + "data checked bit for bit\n";
+  return text + "data checked bit for bit\n\n" +
+         to_text(report.held, report.device, report.sm_count);
 }
 
 int run(int argc, char** argv) {
@@ -197,6 +206,10 @@ int run(int argc, char** argv) {
   app.add_option("--seed", arguments.options.seed, "Of routes and payload")
       ->type_name("S")
       ->capture_default_str();
+  app.add_option("--trace", arguments.trace,
+                 "Measure nothing: write when each warp passes each step of one exchange, of the "
+                 "first of --tokens, as a Chrome trace (Perfetto opens it)")
+      ->type_name("FILE");
   app.add_flag("--json", arguments.json, "Print the result, or the errors, as JSON");
   try {
     app.parse(argc, argv);
@@ -204,6 +217,13 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   arguments.options.routing = routings().at(arguments.routing);
+  if (!arguments.trace.empty()) {
+    return run_trace({.input = arguments.input,
+                      .file = arguments.trace,
+                      .tokens = arguments.tokens.empty() ? 0 : arguments.tokens.front(),
+                      .options = arguments.options,
+                      .json = arguments.json});
+  }
   const Result<Report> report = bench(arguments);
   if (!report.ok()) return report_failure(report.diagnostics(), arguments.json);
   print_out(arguments.json

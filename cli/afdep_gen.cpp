@@ -91,6 +91,8 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->option_text("ARCH[,ARCH...]");
   app.add_flag("--emit-only", generate.emit_only, "Sources only, compile nothing");
+  app.add_flag("--trace", generate.trace,
+               "Kernels that record when they pass steps (afdep-bench --trace)");
   add_json(app, generate.json);
 
   CheckArguments check;
@@ -169,7 +171,7 @@ int run(int argc, char** argv) {
       if (generate.spec.empty()) throw CLI::RequiredError("SPEC or a command");
       if (generate.out.empty()) throw CLI::RequiredError("-o DIR");
     } else if (!generate.spec.empty() || !generate.out.empty() || !generate.arches.empty() ||
-               generate.emit_only || generate.json) {
+               generate.emit_only || generate.trace || generate.json) {
       throw CLI::ExtrasError({"what comes before the command"});
     }
   } catch (const CLI::ParseError& error) {

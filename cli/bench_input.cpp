@@ -22,7 +22,7 @@ Result<bundle::Bundle> read_input_bundle(const std::string& name) {
   return bundle::read_bundle(name);
 }
 
-Result<bundle::Bundle> compile_spec(const std::string& name, std::string_view arch) {
+Result<bundle::Bundle> compile_spec(const std::string& name, std::string_view arch, bool trace) {
   Result<spec::Spec> spec = load_spec(name);
   if (!spec.ok()) return spec.failure();
   const std::optional<spec::Arch> known = spec::from_name<spec::Arch>(arch);
@@ -33,6 +33,7 @@ Result<bundle::Bundle> compile_spec(const std::string& name, std::string_view ar
   spec->arch.value = {*known};
   Progress progress("compiling");
   GenerateOptions options;
+  options.trace = trace;
   options.on_compiled = [&](int done, int total) { progress.show(done, total); };
   Result<Generated> generated = generate(*spec, options);
   if (!generated.ok()) return generated.failure();

@@ -14,7 +14,8 @@ bool is_bundle(const std::string& name);
 
 Result<bundle::Bundle> read_input_bundle(const std::string& name);
 
-// The spec's kernels for `arch` and no other.
-Result<bundle::Bundle> compile_spec(const std::string& name, std::string_view arch);
+// The spec's kernels for `arch` and no other; with `trace` those that record their steps.
+Result<bundle::Bundle> compile_spec(const std::string& name, std::string_view arch,
+                                    bool trace = false);
 
 }  // namespace afdep::cli

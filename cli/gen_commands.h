@@ -12,6 +12,7 @@ struct GenerateArguments {
   std::string out;
   std::vector<std::string> arches;  // empty: the spec's
   bool emit_only = false;
+  bool trace = false;
   bool json = false;
 };
 int run_generate(const GenerateArguments& arguments);

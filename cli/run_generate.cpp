@@ -47,6 +47,7 @@ Result<Generated> generate_into(const GenerateArguments& arguments) {
     Progress progress("compiling");
     return generate(*spec,
                     {.emit_only = arguments.emit_only,
+                     .trace = arguments.trace,
                      .on_compiled = [&](int done, int total) { progress.show(done, total); }});
   }();
   if (!generated.ok()) return generated.failure();

@@ -8,6 +8,7 @@
 #include "generator/plan/check.h"
 #include "generator/plan/planner.h"
 #include "generator/plan/text.h"
+#include "generator/plan/trace.h"
 #include "generator/topology/topology.h"
 
 namespace afdep {
@@ -21,6 +22,10 @@ Result<plan::ExchangePlan> plan_exchange(const spec::Spec& spec) {
 Result<Generated> generate(const spec::Spec& spec, const GenerateOptions& options) {
   Result<plan::ExchangePlan> plan = plan_exchange(spec);
   if (!plan.ok()) return plan.failure();
+  if (options.trace) {
+    *plan = plan::traced(std::move(*plan));
+    AFDEP_RETURN_IF_FAILED(plan::check(*plan));
+  }
 
   std::vector<KernelSource> sources = emit::emit(*plan, options.coverage);
 

@@ -17,6 +17,7 @@ namespace afdep {
 
 struct GenerateOptions {
   bool emit_only = false;  // no cubins: for reading, and for the emulator
+  bool trace = false;      // kernels record when warps pass steps; another digest
   int threads = 2;         // that compile
   // Told after each compilation, from one thread at a time.
   std::function<void(int done, int total)> on_compiled = nullptr;

@@ -363,6 +363,24 @@ Result<void> Buffer::check() {
   return {};
 }
 
+Result<std::vector<std::byte>> Buffer::read_trace() {
+  State& state = *state_;
+  if (state.health == State::Health::kClosed) {
+    return Failure(ErrorCode::kCallOrder, "read_trace: the buffer is closed");
+  }
+  const bundle::Region* const region =
+      find_region(state.manifest.layout(state.role).workspace, "trace");
+  if (region == nullptr) {
+    return Failure(ErrorCode::kUnsupported,
+                   fmt::format("read_trace: the kernels of {} record nothing", state.manifest.name),
+                   "generate the bundle with --trace");
+  }
+  std::vector<std::byte> records(static_cast<std::size_t>(region->bytes()));
+  AFDEP_RETURN_IF_FAILED(state.backend.copy_to_host(
+      records.data(), state.common.workspace + region->offset, records.size()));
+  return records;
+}
+
 Result<void> Buffer::abort() {
   State& state = *state_;
   if (state.health == State::Health::kClosed) {

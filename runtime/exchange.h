@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -135,6 +136,11 @@ class Buffer {
   // further use but to be closed. kRouteId: an id was out of range or repeated; reported once, the
   // buffer goes on. Does not wait for running kernels.
   Result<void> check();
+
+  // The region `trace` of this rank's workspace, as its kernels have left it: TraceRecords
+  // (trace_abi.h) laid out by the manifest's region. Does not wait for running kernels. E404 if the
+  // bundle is not a traced one.
+  Result<std::vector<std::byte>> read_trace();
 
   // Ends every wait of this rank's kernels, running and later ones. From any thread.
   Result<void> abort();

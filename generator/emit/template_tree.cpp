@@ -10,8 +10,8 @@ namespace afdep::emit {
 namespace {
 
 constexpr std::string_view kMark = "//%";
-constexpr std::array<std::string_view, 8> kWords = {"if",  "elif", "else", "end",
-                                                    "for", "in",   "not",  "include"};
+constexpr std::array<std::string_view, 9> kWords = {"if", "elif", "else", "end",    "for",
+                                                    "in", "not",  "when", "include"};
 
 bool is_path_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '/' ||
@@ -91,12 +91,12 @@ class Parser {
     return true;
   }
 
-  Line parse_text(std::string_view line) {
+  // The text of a line from `at` on.
+  Line parse_text(std::string_view line, std::size_t at) {
     Line parsed{.line = line_, .pieces = {}};
-    if (const std::size_t mark = line.find(kMark); mark != std::string_view::npos) {
+    if (const std::size_t mark = line.find(kMark, at); mark != std::string_view::npos) {
       mistake(line_, static_cast<int>(mark) + 1, "a directive stands alone on its line");
     }
-    std::size_t at = 0;
     while (true) {
       const std::size_t open = line.find("${", at);
       if (open == std::string_view::npos) break;
@@ -172,6 +172,25 @@ class Parser {
     return loop;
   }
 
+  // `when NAME: TEXT`: an `if` around one line.
+  void parse_when(const std::vector<Word>& words, std::string_view line, std::size_t indent,
+                  std::string text, Body& body) {
+    const int column = static_cast<int>(indent) + 1;
+    if (words.size() < 3 || !words[1].text.ends_with(':')) {
+      mistake(line_, column, "a conditional line is written 'when NAME: TEXT'");
+      return;
+    }
+    Arm arm{.line = line_, .text = std::move(text), .condition = {}, .negated = false, .body = {}};
+    const Word name{words[1].text.substr(0, words[1].text.size() - 1), words[1].column};
+    if (!read_name(name, arm.condition)) return;
+    Line kept = parse_text(line, static_cast<std::size_t>(words[2].column) - 1);
+    if (!kept.pieces.empty()) kept.pieces.front().literal.insert(0, line.substr(0, indent));
+    arm.body.emplace_back(std::move(kept));
+    If chain;
+    chain.arms.push_back(std::move(arm));
+    body.emplace_back(std::move(chain));
+  }
+
   void parse_include(const std::vector<Word>& words, int column, std::string indentation,
                      Body& body) {
     if (words.size() != 2 || !std::ranges::all_of(words[1].text, is_path_character)) {
@@ -195,7 +214,7 @@ class Parser {
       const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
       const std::string_view rest = line.substr(indent);
       if (!rest.starts_with(kMark)) {
-        body.emplace_back(parse_text(line));
+        body.emplace_back(parse_text(line, 0));
         continue;
       }
       if (rest.starts_with("//%#")) continue;
@@ -207,6 +226,8 @@ class Parser {
         body.emplace_back(parse_if(words, column, std::move(text)));
       } else if (word == "for") {
         body.emplace_back(parse_for(words, column, std::move(text)));
+      } else if (word == "when") {
+        parse_when(words, line, indent, std::move(text), body);
       } else if (word == "include") {
         parse_include(words, column, std::string(line.substr(0, indent)), body);
       } else if (word == "elif" || word == "else" || word == "end") {
@@ -216,7 +237,7 @@ class Parser {
         }
       } else {
         mistake(line_, column, fmt::format("unknown directive '{}'", text),
-                "the directives are if, elif, else, end, for and include");
+                "the directives are if, elif, else, end, for, when and include");
       }
     }
     closer_ = {};

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "generator/plan/resources.h"
 #include "generator/plan/sizing.h"
 
 namespace afdep::plan {
@@ -74,6 +75,21 @@ Json json_of(const Kernel& kernel) {
            })}};
 }
 
+Json json_of(const BucketPlan& bucket, Role role, Arch arch) {
+  const Resources held = resources_of(bucket, role, sm_count_of(arch));
+  return {{"role", to_string(role)},
+          {"arch", to_string(arch)},
+          {"ctas", held.ctas},
+          {"threads", held.threads},
+          {"registers", held.registers},
+          {"shared_bytes", held.shared_bytes},
+          {"sms", held.sms},
+          {"sms_left", held.sms_left},
+          {"threads_left", held.threads_left},
+          {"registers_left", held.registers_left},
+          {"shared_bytes_left", held.shared_bytes_left}};
+}
+
 Json json_of(const BucketPlan& bucket) {
   return {
       {"bucket", bucket.bucket},
@@ -117,6 +133,7 @@ std::string to_json(const ExchangePlan& plan) {
       {"host_counts", plan.host_counts},
       {"capture", plan.capture},
       {"has_view", plan.has_view},
+      {"traced", plan.traced},
       {"id_type", to_string(plan.id_type)},
       {"route_check", to_string(plan.route_check)},
       {"arches", list_of(plan.arches, [](Arch arch) { return Json(to_string(arch)); })},
@@ -129,6 +146,12 @@ std::string to_json(const ExchangePlan& plan) {
       {"buckets", list_of(plan.buckets, [&plan](const BucketPlan& bucket) {
          Json one = json_of(bucket);
          one["receive_rows"] = plan.receive_rows(bucket.bucket);
+         one["held"] = Json::array();
+         for (const Arch arch : plan.arches) {
+           for (const Role role : {Role::kAttention, Role::kFfn}) {
+             one["held"].push_back(json_of(bucket, role, arch));
+           }
+         }
          return one;
        })}};
   return json.dump(2) + "\n";

@@ -181,6 +181,7 @@ struct ExchangePlan {
   bool host_counts = false;
   bool capture = true;    // graph.mode
   bool has_view = false;  // one FFN rank: collect(view) returns the reply inbox itself
+  bool traced = false;    // kernels record when warps pass steps (trace.h)
   IdType id_type = IdType::kInt64;
   RouteCheck route_check = RouteCheck::kReport;
   std::vector<Arch> arches;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "generator/plan/resources.h"
 #include "generator/plan/sizing.h"
 #include "generator/plan/text_table.h"
 
@@ -48,6 +49,7 @@ std::string print_facts(const ExchangePlan& plan) {
   table.add({"timeouts", fmt::format("device {} ms, host {} ms", plan.device_timeout_ms,
                                      plan.host_timeout_ms)});
   table.add({"arch", arches});
+  if (plan.traced) table.add({"trace", "on: kernels record when warps pass steps"});
   return fmt::format("plan of {}\n\n", plan.name) + table.print(2);
 }
 
@@ -150,6 +152,19 @@ std::string print_launches(const BucketPlan& bucket) {
   return "\n" + table.print(2);
 }
 
+std::string print_held(const ExchangePlan& plan, const BucketPlan& bucket) {
+  std::string text;
+  for (const Arch arch : plan.arches) {
+    std::vector<NamedResources> rows;
+    for (const Role role : {Role::kAttention, Role::kFfn}) {
+      rows.push_back({std::string(to_string(role)), resources_of(bucket, role, sm_count_of(arch))});
+    }
+    text += "\n" + print_resources(rows, gpu_name_of(arch), sm_count_of(arch),
+                                   /*registers_at_most=*/true);
+  }
+  return text;
+}
+
 std::string print_kernel(const Kernel& kernel) {
   std::string text = fmt::format("\n  {}: {}\n", to_string(kernel.operation), kernel.symbol);
   TextTable steps({">", "", "", ""});
@@ -185,6 +200,7 @@ std::string print_bucket(const ExchangePlan& plan, const BucketPlan& bucket) {
   text += print_summary(bucket);
   text += print_signals(bucket);
   text += print_launches(bucket);
+  text += print_held(plan, bucket);
   for (const Kernel& kernel : bucket.kernels) text += print_kernel(kernel);
   return text;
 }

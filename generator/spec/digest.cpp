@@ -38,16 +38,28 @@ std::vector<std::pair<std::string, std::string>> resolved_values(const Spec& spe
   return values;
 }
 
-std::string digest(const Spec& spec) {
-  std::string text;
-  for (const auto& [path, value] : resolved_values(spec)) {
-    text += fmt::format("{}: {}\n", path, value);
-  }
+namespace {
+
+std::string hash(std::string_view text) {
   XXH128_canonical_t bytes;
   XXH128_canonicalFromHash(&bytes, XXH3_128bits(text.data(), text.size()));
   std::string hex;
   for (const unsigned char byte : bytes.digest) hex += fmt::format("{:02x}", byte);
   return hex;
+}
+
+}  // namespace
+
+std::string digest(const Spec& spec) {
+  std::string text;
+  for (const auto& [path, value] : resolved_values(spec)) {
+    text += fmt::format("{}: {}\n", path, value);
+  }
+  return hash(text);
+}
+
+std::string variant_digest(std::string_view digest, std::string_view variant) {
+  return hash(fmt::format("{} {}\n", digest, variant));
 }
 
 }  // namespace afdep::spec

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,5 +17,8 @@ std::vector<std::pair<std::string, std::string>> resolved_values(const Spec& spe
 
 // XXH3, 128 bits, of resolved_values() as 32 lower-case hexadecimal digits.
 std::string digest(const Spec& spec);
+
+// The digest of kernels that differ from what the spec alone gives, by an option of the generator.
+std::string variant_digest(std::string_view digest, std::string_view variant);
 
 }  // namespace afdep::spec

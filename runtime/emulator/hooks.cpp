@@ -97,6 +97,13 @@ std::uint64_t clock_ns(Site /*site*/) {
   return self.scheduler->clock_ns(self);
 }
 
+// ---- clocks.cuh ----
+
+std::uint64_t schedule_ns(Site /*site*/) {
+  Thread& self = *current_thread();
+  return self.scheduler->schedule_ns();
+}
+
 // ---- memory.cuh ----
 
 std::uint32_t load_input_word(const void* at, Site site) {
@@ -210,6 +217,7 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_take_shared", &take_shared),
       hook("afdep_emu_trap", &trap),
       hook("afdep_emu_clock_ns", &clock_ns),
+      hook("afdep_emu_schedule_ns", &schedule_ns),
       hook("afdep_emu_load_input_word", &load_input_word),
       hook("afdep_emu_load_input_word64", &load_input_word64),
       hook("afdep_emu_load_input_vector", &load_input_vector),

@@ -76,6 +76,9 @@ class Scheduler {
   void set_stop_on_stall(bool stop) { options_.stop_on_stall = stop; }
 
   [[nodiscard]] std::uint64_t now_ns() const { return now_ns_; }
+  // Virtual time that also moves on by a nanosecond an access: it puts the events of a run in
+  // order.
+  [[nodiscard]] std::uint64_t schedule_ns() const { return now_ns_ + counts_.accesses; }
   [[nodiscard]] ScheduleCounts counts() const;
   // What the memory model draws from: it belongs to the schedule.
   Choices& choices() { return choices_; }

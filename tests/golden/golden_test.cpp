@@ -41,10 +41,14 @@ std::vector<std::string> golden_names() {
   return names;
 }
 
-Generated emit(const std::string& name, emit::Coverage* coverage) {
+// The goldens of kernels that record when they pass steps.
+bool is_traced(std::string_view name) { return name.starts_with("traced-"); }
+
+Generated emit(const std::string& name, bool trace, emit::Coverage* coverage) {
   const Result<spec::Spec> spec = spec::load(kFolder / name / "spec.yaml");
   if (!spec.ok()) throw std::runtime_error(to_string(spec.diagnostics()));
-  Result<Generated> generated = generate(*spec, {.emit_only = true, .coverage = coverage});
+  Result<Generated> generated =
+      generate(*spec, {.emit_only = true, .trace = trace, .coverage = coverage});
   if (!generated.ok()) throw std::runtime_error(to_string(generated.diagnostics()));
   return std::move(*generated);
 }
@@ -53,7 +57,7 @@ Generated emit(const std::string& name, emit::Coverage* coverage) {
 using Files = std::map<std::string, std::string>;
 
 Files emitted_files(const std::string& name) {
-  const Generated generated = emit(name, nullptr);
+  const Generated generated = emit(name, is_traced(name), nullptr);
   return {generated.bundle.files().begin(), generated.bundle.files().end()};
 }
 
@@ -110,7 +114,9 @@ INSTANTIATE_TEST_SUITE_P(All, Golden, ::testing::ValuesIn(golden_names()), test_
 // it.
 TEST(GoldenCoverage, BothSidesOfEveryDirectiveAreTaken) {
   emit::Coverage coverage;
-  for (const std::string& name : golden_names()) emit(name, &coverage);
+  for (const std::string& name : golden_names()) {
+    for (const bool trace : {false, true}) emit(name, trace, &coverage);
+  }
   for (const emit::MissedSide& missed : coverage.missed()) {
     // The lists of peers and of constants are never empty.
     if (missed.directive.is_loop && missed.side == emit::Side::kNotTaken) continue;

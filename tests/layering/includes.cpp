@@ -40,6 +40,8 @@ const std::vector<Layer>& layers() {
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
         "generator/plan", "generator/emit", "generator/compile", "templates", "afdep"}},
+      {"generator/trace",
+       {"runtime/support", "runtime/bundle", "runtime", "generator/verify", "afdep"}},
       {"generator/matrix",
        {"runtime/support", "runtime/bundle", "generator", "generator/spec", "generator/plan",
         "generator/emit", "generator/compile", "generator/verify"}},
@@ -47,7 +49,7 @@ const std::vector<Layer>& layers() {
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/cuda", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
         "generator/plan", "generator/emit", "generator/compile", "generator/verify",
-        "generator/matrix", "templates", "afdep"}},
+        "generator/matrix", "generator/trace", "templates", "afdep"}},
   };
   return kLayers;
 }
@@ -71,7 +73,8 @@ const std::vector<External>& externals() {
       {"CLI/", {"cli"}},
       {"xxhash.h", {"generator/spec", "generator/compile", "generator/matrix", "runtime/bundle"}},
       {"nlohmann/",
-       {"generator/plan", "generator/verify", "generator/matrix", "runtime/bundle", "cli"}},
+       {"generator/plan", "generator/verify", "generator/matrix", "generator/trace",
+        "runtime/bundle", "cli"}},
   };
   return kExternals;
 }

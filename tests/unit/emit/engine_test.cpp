@@ -64,6 +64,35 @@ TEST(Engine, SpellsBooleansAsCppDoes) {
             "f<true, false>\nx\n");
 }
 
+TEST(Engine, KeepsAConditionalLineWhereItStands) {
+  const std::string text = "a\n    //% when on: mark(${x});  // why: so\nb\n";
+  EXPECT_EQ(text_of(text, {{"on", true}, {"x", 3}}), "a\n    mark(3);  // why: so\nb\n");
+  EXPECT_EQ(text_of(text, {{"on", false}, {"x", 3}}), "a\nb\n");
+  EXPECT_EQ(text_of("//% when on: #include \"a.cuh\"\n", {{"on", true}}), "#include \"a.cuh\"\n");
+}
+
+TEST(Engine, RefusesIllFormedConditionalLines) {
+  const std::string form = " a conditional line is written 'when NAME: TEXT'";
+  EXPECT_EQ(mistakes_of("//% when a\n  //% when a b\n//% when a:\n", {}),
+            (Strings{"1:1" + form, "2:3" + form, "3:1" + form}));
+  EXPECT_EQ(mistakes_of("//% when A: x\n", {}), Strings{"1:10 'A' is not a name"});
+  EXPECT_EQ(mistakes_of("//% when a: x  //% if b\n", {{"a", true}}),
+            Strings{"1:16 a directive stands alone on its line"});
+  EXPECT_EQ(mistakes_of("  //% when a: x ${b}\n", {{"a", true}}), Strings{"1:19 unknown name 'b'"});
+  EXPECT_EQ(mistakes_of("//% when n: x\n", {{"n", 1}}),
+            Strings{"1:10 'n' is an integer: a condition is a boolean"});
+}
+
+TEST(Engine, CoversBothSidesOfAConditionalLine) {
+  Coverage coverage;
+  const Files files = {{"k.cu.in", "//% when a: x\n"}};
+  (void)expand_files(files, {{"a", true}}, &coverage);
+  ASSERT_EQ(coverage.missed().size(), 1u);
+  EXPECT_EQ(coverage.missed()[0].side, Side::kNotTaken);
+  (void)expand_files(files, {{"a", false}}, &coverage);
+  EXPECT_TRUE(coverage.missed().empty());
+}
+
 TEST(Engine, DoesNotExpandWhatASubstitutionBrings) {
   EXPECT_EQ(text_of("${a}\n", {{"a", "${b}"}}), "${b}\n");
 }

@@ -1,0 +1,80 @@
+// afdep: traced-2a2f | ffn | reply | bucket 1 | flag_in_data
+// Sums each token's rows on this worker, in top-k order, and sends the sum back to its source.
+// One hop; no fence, no acknowledgement: each 16-byte packet carries its generation.
+#include "afdep/abi.h"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+#include "afdep/trace.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBucket = 1;                       // tokens of one source at most
+constexpr int kSources = 2;                      // attention ranks
+constexpr int kUnits = 2;                        // 2 sources x 1 tokens
+constexpr int kTopK = 8;                         // choices of a token
+constexpr int kThreads = 352;                    // 11 warps
+constexpr int kBoundThreads = 384;               // launched with 352; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                  // leaves 80 registers a thread
+constexpr int kGroupThreads = 352;               // 11 warps take a row
+constexpr int kGroups = 1;                       // rows in flight in a CTA
+constexpr int kGridGroups = 2;                   // 2 CTAs
+constexpr int kRowWords = 1024;                  // two BF16 elements a word
+constexpr int kRunWords = 1;                     // a lane's part of a row is 3 words: one packet
+constexpr int kRowShares = 342;                  // parts of 12 bytes
+constexpr int64_t kRepliesOffset = 256;          // region reply_packets of every source's window
+constexpr int64_t kRepliesHalfBytes = 11264;     // by generation parity
+constexpr int64_t kRepliesSlotBytes = 5632;      // 1 items of 5504 bytes
+constexpr int64_t kReplyRowBytes = 5504;         // 344 packets at most
+constexpr int64_t kDoneOffset = 0;               // region done of every source's window
+constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
+constexpr int64_t kTraceOffset = 327680;         // region trace of the workspace
+constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
+constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
+    afdep_traced_2a2f_reply_b1(const __grid_constant__ ReplyArgs args) {
+  WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
+  await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
+  trace.awaited();
+  release_next_kernel();    // the next receive may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  trace.open(args.common.workspace, generation);
+  const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
+  const uint32_t half = half_of(generation);
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread = thread_index() % cfg::kGroupThreads;
+  #pragma unroll 1
+  for (int unit = block_index() * cfg::kGroups + group; unit < cfg::kUnits;
+       unit += cfg::kGridGroups) {
+    const int source = unit / cfg::kBucket;
+    const int token = unit % cfg::kBucket;
+    const int lane_row =
+        load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset, unit);
+    const uint32_t chosen = lanes_with_row(lane_row);
+    if (chosen == 0) continue;
+    const uint32_t slot = args.common.index;
+    uint8_t* const to = args.common.peer[source] + cfg::kRepliesOffset +
+                        half * cfg::kRepliesHalfBytes + slot * cfg::kRepliesSlotBytes +
+                        token * cfg::kReplyRowBytes;
+    for (int first = 0; first < cfg::kRowShares; first += cfg::kGroupThreads) {
+      const int share = first + group_thread;
+      const auto part = sum_rows_share<cfg::kTopK, cfg::kRowWords, cfg::kRunWords>(
+          rows, lane_row, chosen, share);
+      store_packets<cfg::kRowWords>(to, share, part, generation);  // awaited by collect
+      trace.first(kTraceFirstReply);
+    }
+  }
+  trace.mark(kTraceRepliesSent);
+  // Receive has ended, so every inbox word of this generation is read: each source may write this
+  // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
+  // dispatch, two generations on.
+  if (block_index() == 0) {
+    for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
+      release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
+    }
+  }
+  mark_finished(args.common, generation);
+  trace.mark(kTraceEnd);
+}

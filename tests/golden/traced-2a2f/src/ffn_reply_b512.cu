@@ -1,0 +1,94 @@
+// afdep: traced-2a2f | ffn | reply | bucket 512 | chunked
+// Sums each token's rows on this worker, in top-k order, and sends the sum back to its source.
+// Rows are raw bytes; one release flag a source and chunk of rows says that they are there.
+#include "afdep/abi.h"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+#include "afdep/trace.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBucket = 512;                     // tokens of one source at most
+constexpr int kSources = 2;                      // attention ranks
+constexpr int kTopK = 8;                         // choices of a token
+constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
+constexpr int kWarps = 16;                       // a CTA
+constexpr int kGridWarps = 384;                  // 24 CTAs
+constexpr int kRowVectors = 256;                 // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;                  // of one row, in flight together
+constexpr int kPieces = 4;                       // rounds of kLaneVectors that a row takes
+constexpr int kRowsInFlight = 3;                 // of a token, in a lane's registers
+constexpr int kChunkRows = 2;                    // rows under one release flag
+constexpr int kSourceChunks = 256;               // chunks of one source
+constexpr int64_t kRepliesOffset = 22784;        // region replies of every source's window
+constexpr int64_t kRepliesHalfBytes = 16777216;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 8388608;   // 2048 items of 4096 bytes
+constexpr int64_t kReplyRowBytes = 4096;         // a raw row
+constexpr int64_t kFlagsOffset = 33577216;       // region reply_flags of every source's window
+constexpr int64_t kFlagsHalfBytes = 2048;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kDoneOffset = 0;               // region done of every source's window
+constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
+constexpr int64_t kTraceOffset = 327680;         // region trace of the workspace
+constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
+constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+    afdep_traced_2a2f_reply_b512(const __grid_constant__ ReplyArgs args) {
+  WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
+  await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
+  trace.awaited();
+  release_next_kernel();    // the next receive may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  trace.open(args.common.workspace, generation);
+  const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
+  const uint32_t half = half_of(generation);
+#pragma unroll 1
+  for (int chunk = block_index() * cfg::kWarps + warp_index();
+       chunk < cfg::kSources * cfg::kSourceChunks; chunk += cfg::kGridWarps) {
+    const int source = chunk / cfg::kSourceChunks;
+    const int source_chunk = chunk % cfg::kSourceChunks;
+    uint8_t* const window = args.common.peer[source];
+    bool replied = false;
+    for (int i = 0; i < cfg::kChunkRows; ++i) {
+      const int token = source_chunk * cfg::kChunkRows + i;
+      if (token >= cfg::kBucket) continue;
+      const int unit = source * cfg::kBucket + token;
+      const int lane_row =
+          load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset, unit);
+      const uint32_t chosen = lanes_with_row(lane_row);
+      if (chosen == 0) continue;
+      replied = true;
+      const uint32_t slot = args.common.index;
+      uint8_t* const to = window + cfg::kRepliesOffset + half * cfg::kRepliesHalfBytes +
+                          slot * cfg::kRepliesSlotBytes + token * cfg::kReplyRowBytes;
+      for (int piece_index = 0; piece_index < cfg::kPieces; ++piece_index) {
+        const int first = piece_index * 32 * cfg::kLaneVectors + lane_index();
+        const auto reply = sum_rows_piece<cfg::kRowVectors, cfg::kLaneVectors, cfg::kRowsInFlight>(
+            rows, lane_row, chosen, first);
+        store_piece<cfg::kRowVectors>(to, first, reply);
+        trace.first(kTraceFirstReply);
+      }
+    }
+    sync_warp();  // all lanes' stores come before the release below
+    if (replied && lane_index() == 0) {
+      release_flag(window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes +
+                       args.common.index * cfg::kFlagsWorkerBytes + source_chunk * 4,
+                   generation);  // awaited by collect
+    }
+  }
+  trace.mark(kTraceRepliesSent);
+  // Receive has ended, so every inbox word of this generation is read: each source may write this
+  // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
+  // dispatch, two generations on.
+  if (block_index() == 0) {
+    for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
+      release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
+    }
+  }
+  mark_finished(args.common, generation);
+  trace.mark(kTraceEnd);
+}
