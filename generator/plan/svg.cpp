@@ -24,9 +24,9 @@ std::string draw(const ExchangePlan& plan, int bucket) {
   canvas.text(
       kPictureMargin, y,
       fmt::format("{} attention + {} ffn ranks · hidden {} (rows of {} bytes) · {} experts, "
-                  "top-k {} · up to {} tokens a source",
+                  "top-k {} · up to {} {} a source",
                   plan.attention_ranks, plan.ffn_ranks, plan.hidden, plan.row_bytes, plan.experts,
-                  plan.top_k, bucket),
+                  plan.top_k, bucket, bucket == 1 ? "token" : "tokens"),
       {.size = 13, .color = kMuted}, kWidth);
   y += 20;
   const Floor& floor = found->floor;

@@ -73,7 +73,7 @@ void draw_row(SvgCanvas& canvas, const Region& region, std::size_t index, bool u
   canvas.text(kLeft + 388, y,
               fmt::format("{}{}{} × {} B", halves, peers, region.items, region.item_bytes),
               {.size = 11, .color = color}, 262);
-  canvas.text(kLeft + 658, y, region.purpose, {.size = 11, .color = kMuted}, kRight - kLeft - 658);
+  canvas.text(kLeft + 645, y, region.purpose, {.size = 11, .color = kMuted}, kRight - kLeft - 645);
 }
 
 double draw_inbox(SvgCanvas& canvas, const ExchangePlan& plan, const BucketPlan& bucket,

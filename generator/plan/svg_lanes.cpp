@@ -174,7 +174,8 @@ void Lanes::draw_box(Role role, double y, const Column& column, Operation operat
   canvas_.text(column.middle(), top + 18, name,
                {.size = 13, .bold = true, .anchor = Anchor::kMiddle}, width - 12);
   canvas_.text(column.middle(), top + 34,
-               fmt::format("{} CTAs × {} threads", kernel->grid, kernel->threads),
+               fmt::format("{} {} × {} threads", kernel->grid, kernel->grid == 1 ? "CTA" : "CTAs",
+                           kernel->threads),
                {.size = 11, .color = kMuted, .anchor = Anchor::kMiddle}, width - 12);
 }
 
