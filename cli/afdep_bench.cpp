@@ -11,7 +11,7 @@
 #include "cli/bench_trace.h"
 #include "cli/calibrate.h"
 #include "cli/console.h"
-#include "runtime/cuda/cuda_backend.h"
+#include "runtime/backend/backend.h"
 
 namespace afdep::cli {
 namespace {
@@ -64,38 +64,28 @@ Result<std::vector<int>> tokens_to_measure(const bundle::Manifest& manifest,
 }
 
 Result<Report> bench(const Arguments& arguments) {
-  // A bundle that cannot be read is worth saying even where there is no GPU.
-  std::optional<bundle::Bundle> input;
-  if (is_bundle(arguments.input)) {
-    Result<bundle::Bundle> read = read_input_bundle(arguments.input);
-    if (!read.ok()) return read.failure();
-    input = std::move(*read);
-  }
-  const Result<std::unique_ptr<Backend>> backend = make_cuda_backend();
-  if (!backend.ok()) return backend.failure();
-  if (!input) {
-    Result<bundle::Bundle> compiled = compile_spec(arguments.input, (*backend)->arch());
-    if (!compiled.ok()) return compiled.failure();
-    input = std::move(*compiled);
-  }
-  const bundle::Manifest& manifest = input->manifest();
+  const Result<BenchInput> input = open_input(arguments.input);
+  if (!input.ok()) return input.failure();
+  Backend& gpu = *input->gpu;
+  const bundle::Manifest& manifest = input->bundle.manifest();
   const Result<std::vector<int>> tokens = tokens_to_measure(manifest, arguments.tokens);
   if (!tokens.ok()) return tokens.failure();
-  Result<Calibration> calibration = calibrate(**backend);
+  Result<Calibration> calibration = calibrate(gpu);
   if (!calibration.ok()) return calibration.failure();
-  const Result<std::unique_ptr<verify::World>> world = verify::World::create(**backend, *input, {});
+  const Result<std::unique_ptr<verify::World>> world =
+      verify::World::create(gpu, input->bundle, {});
   if (!world.ok()) return world.failure();
 
   Report report{.name = manifest.name,
-                .device = std::string((*backend)->device_name()),
-                .arch = std::string((*backend)->arch()),
+                .device = std::string(gpu.device_name()),
+                .arch = std::string(gpu.arch()),
                 .layout = fmt::format("{}A{}F", manifest.attention_ranks, manifest.ffn_ranks),
                 .routing = arguments.routing,
                 .exchanges_per_graph = arguments.options.exchanges_per_graph,
                 .calibration = std::move(*calibration),
                 .cells = {},
-                .held = resources_of(manifest, (*backend)->arch(), (*backend)->sm_count()),
-                .sm_count = (*backend)->sm_count()};
+                .held = resources_of(manifest, gpu.arch(), gpu.sm_count()),
+                .sm_count = gpu.sm_count()};
   for (const int count : *tokens) {
     Result<Cell> cell = measure(**world, count, report.calibration.rates, arguments.options);
     if (!cell.ok()) return cell.failure();

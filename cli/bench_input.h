@@ -1,21 +1,23 @@
 // What afdep-bench measures: a spec, compiled for this GPU, or a bundle with its cubins.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <string_view>
 
+#include "runtime/backend/backend.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/support/result.h"
 
 namespace afdep::cli {
 
-// A folder is a bundle, anything else a spec ("-" for standard input).
-bool is_bundle(const std::string& name);
+struct BenchInput {
+  std::unique_ptr<Backend> gpu;
+  bundle::Bundle bundle;
+};
 
-Result<bundle::Bundle> read_input_bundle(const std::string& name);
-
-// The spec's kernels for `arch` and no other; with `trace` those that record their steps.
-Result<bundle::Bundle> compile_spec(const std::string& name, std::string_view arch,
-                                    bool trace = false);
+// A folder is a bundle, anything else a spec ("-" for standard input), whose kernels are compiled
+// for this GPU and no other, with `trace` so that they record their steps. What cannot be read is
+// said before the lack of a GPU.
+Result<BenchInput> open_input(const std::string& name, bool trace = false);
 
 }  // namespace afdep::cli

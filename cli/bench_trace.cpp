@@ -9,7 +9,7 @@
 #include "cli/bench_input.h"
 #include "cli/console.h"
 #include "cli/output_file.h"
-#include "runtime/cuda/cuda_backend.h"
+#include "runtime/backend/backend.h"
 
 namespace afdep::cli {
 namespace {
@@ -39,21 +39,10 @@ Result<void> replay_and_check(World& world, const Slot& slot, const ExchangeCase
 }
 
 Result<TracedExchange> trace_input(const TraceArguments& arguments) {
-  std::optional<bundle::Bundle> input;
-  if (is_bundle(arguments.input)) {
-    Result<bundle::Bundle> read = read_input_bundle(arguments.input);
-    if (!read.ok()) return read.failure();
-    input = std::move(*read);
-  }
-  const Result<std::unique_ptr<Backend>> backend = make_cuda_backend();
-  if (!backend.ok()) return backend.failure();
-  if (!input) {
-    Result<bundle::Bundle> compiled =
-        compile_spec(arguments.input, (*backend)->arch(), /*trace=*/true);
-    if (!compiled.ok()) return compiled.failure();
-    input = std::move(*compiled);
-  }
-  const bundle::Manifest& manifest = input->manifest();
+  const Result<BenchInput> input = open_input(arguments.input, /*trace=*/true);
+  if (!input.ok()) return input.failure();
+  Backend& gpu = *input->gpu;
+  const bundle::Manifest& manifest = input->bundle.manifest();
   const int tokens = arguments.tokens == 0 ? manifest.buckets.front().tokens : arguments.tokens;
   if (tokens > manifest.buckets.back().tokens) {
     return Failure(ErrorCode::kTokens,
@@ -61,7 +50,7 @@ Result<TracedExchange> trace_input(const TraceArguments& arguments) {
                                manifest.name, manifest.buckets.back().tokens),
                    "name a smaller one, or add a bucket to capacity.buckets");
   }
-  const Result<std::unique_ptr<World>> world = World::create(**backend, *input, {});
+  const Result<std::unique_ptr<World>> world = World::create(gpu, input->bundle, {});
   if (!world.ok()) return world.failure();
   Result<TracedExchange> traced = record_exchange(**world, tokens, arguments.options);
   if (!traced.ok()) return traced.failure();

@@ -338,6 +338,9 @@ TEST_F(EndToEnd, BenchWithoutInputOrGpu) {
   const Finished foreign = bench({path("not a bundle")});
   EXPECT_EQ(foreign.code, 1);
   EXPECT_THAT(foreign.err, HasSubstr("error[E804]"));
+  const Finished absent = bench({path("absent.yaml")});
+  EXPECT_EQ(absent.code, 1);
+  EXPECT_THAT(absent.err, HasSubstr("absent.yaml: error[E000]: cannot open the file"));
   if (!fs::exists("/dev/nvidiactl")) {
     const Finished no_gpu = bench({kTiny, "--json"});
     EXPECT_EQ(no_gpu.code, 3);
