@@ -25,7 +25,8 @@ function(afdep_add_test)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_link_libraries(${arg_NAME} PRIVATE afdep_options ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(
-    ${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+    ${arg_NAME} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300)
 endfunction()
 
