@@ -23,6 +23,14 @@ bundle::Operation operation_of(plan::Operation operation) {
       return bundle::Operation::kCollect;
     case plan::Operation::kCollectView:
       return bundle::Operation::kCollectView;
+    case plan::Operation::kExpand:
+      return bundle::Operation::kExpand;
+    case plan::Operation::kReduce:
+      return bundle::Operation::kReduce;
+    case plan::Operation::kIdleExpand:
+      return bundle::Operation::kIdleExpand;
+    case plan::Operation::kIdleReduce:
+      return bundle::Operation::kIdleReduce;
   }
   fail_check("unknown operation", std::source_location::current());
 }
@@ -99,6 +107,7 @@ bundle::Kernel kernel_of(const plan::Kernel& kernel, const KernelSource& source,
                         .threads = kernel.threads,
                         .blocks_per_sm = kernel.blocks_per_sm,
                         .shared_bytes = kernel.shared_bytes,
+                        .grid_sync = kernel.grid_sync,
                         .compiled = {}};
   for (const CompiledModule& module : modules) {
     if (module.symbol == kernel.symbol) {

@@ -92,13 +92,16 @@ Result<void> Buffer::State::same_capture(Stream stream, const char* call) const 
 }
 
 template <typename Args>
-Result<void> Buffer::State::enqueue(const PreparedKernel& kernel, const Args& args, Stream stream,
-                                    Event after, Event done) {
+Result<void> Buffer::State::enqueue(const PreparedKernel& kernel, const PreparedKernel& epilogue,
+                                    const Args& args, Stream stream, Event after, Event done) {
   if (after != Event{}) AFDEP_RETURN_IF_FAILED(backend.wait(after, stream));
-  Launch launch = kernel.launch;
-  launch.args = &args;
-  launch.args_bytes = sizeof(args);
-  AFDEP_RETURN_IF_FAILED(backend.launch(launch, stream));
+  for (const PreparedKernel* const each : {&kernel, &epilogue}) {
+    if (each->launch.kernel == nullptr) continue;
+    Launch launch = each->launch;
+    launch.args = &args;
+    launch.args_bytes = sizeof(args);
+    AFDEP_RETURN_IF_FAILED(backend.launch(launch, stream));
+  }
   if (done != Event{}) AFDEP_RETURN_IF_FAILED(backend.record(done, stream));
   return {};
 }
@@ -166,8 +169,8 @@ Result<void> Buffer::source_dispatch(const Tensor& x, const Tensor& ids, const T
                           .weights = static_cast<const float*>(weights.data),
                           .tokens = static_cast<std::uint32_t>(tokens),
                           .reserved = 0};
-  AFDEP_RETURN_IF_FAILED(
-      state.enqueue((*bucket)->first, args, options.stream, options.after, options.done));
+  AFDEP_RETURN_IF_FAILED(state.enqueue((*bucket)->first, (*bucket)->behind_first, args,
+                                       options.stream, options.after, options.done));
   state.open = true;
   state.open_in_capture = *captures;
   ++state.exchange;
@@ -218,7 +221,10 @@ Result<Tensor> Buffer::source_collect(const CollectOptions& options) {
                          .reserved = 0};
   // Where replies land in the view by themselves, a kernel only waits for them.
   const bool waits_only = options.view && state.bucket->view.launch.kernel != nullptr;
-  AFDEP_RETURN_IF_FAILED(state.enqueue(waits_only ? state.bucket->view : state.bucket->second, args,
+  const PreparedBucket& bucket = *state.bucket;
+  const PreparedKernel none;
+  AFDEP_RETURN_IF_FAILED(state.enqueue(waits_only ? bucket.view : bucket.second,
+                                       waits_only ? none : bucket.behind_second, args,
                                        options.stream, options.after, options.done));
   state.open = false;
   return out;
@@ -286,8 +292,8 @@ Result<Received> Buffer::worker_receive(const ReceiveOptions& options) {
                          .row_weights = static_cast<float*>(to.row_weights.data),
                          .ends = static_cast<std::int32_t*>(to.ends.data),
                          .counts = static_cast<std::int32_t*>(to.counts.data)};
-  AFDEP_RETURN_IF_FAILED(
-      state.enqueue((*bucket)->first, args, options.stream, options.after, options.done));
+  AFDEP_RETURN_IF_FAILED(state.enqueue((*bucket)->first, (*bucket)->behind_first, args,
+                                       options.stream, options.after, options.done));
   state.open = true;
   state.open_in_capture = *captures;
   ++state.exchange;
@@ -342,8 +348,8 @@ Result<void> Buffer::worker_reply(const Tensor& rows, const Receipt& receipt,
                                       state.backend));
   AFDEP_RETURN_IF_FAILED(state.same_capture(options.stream, kCall));
   const ReplyArgs args{.common = state.common, .rows = rows.data};
-  AFDEP_RETURN_IF_FAILED(
-      state.enqueue(state.bucket->second, args, options.stream, options.after, options.done));
+  AFDEP_RETURN_IF_FAILED(state.enqueue(state.bucket->second, state.bucket->behind_second, args,
+                                       options.stream, options.after, options.done));
   state.open = false;
   return {};
 }

@@ -129,6 +129,9 @@ Result<void> Buffer::State::allocate(const BufferOptions& options) {
   for (int i = 0; i < count; ++i) {
     common.peer[i] = window.address[static_cast<std::size_t>(manifest.world_rank(peers, i))];
   }
+  for (int i = 0; i < manifest.ranks() - count; ++i) {
+    common.peer[count + i] = window.address[static_cast<std::size_t>(manifest.world_rank(role, i))];
+  }
   return {};
 }
 
@@ -192,6 +195,14 @@ Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle,
           break;
         case bundle::Operation::kCollectView:
           prepared.view.launch = launch;
+          break;
+        case bundle::Operation::kExpand:
+        case bundle::Operation::kIdleExpand:
+          prepared.behind_first.launch = launch;
+          break;
+        case bundle::Operation::kReduce:
+        case bundle::Operation::kIdleReduce:
+          prepared.behind_second.launch = launch;
           break;
       }
     }

@@ -22,6 +22,9 @@ struct PreparedBucket {
   PreparedKernel first;   // dispatch or receive
   PreparedKernel second;  // collect or reply
   PreparedKernel view;    // collect_view
+  // Epilogues, where the plan keeps them apart: the same call launches them.
+  PreparedKernel behind_first;   // expand, or idle_expand
+  PreparedKernel behind_second;  // reduce, or idle_reduce
 };
 
 struct Buffer::State {
@@ -47,8 +50,8 @@ struct Buffer::State {
   Result<void> same_capture(Stream stream, const char* call) const;
   Result<bool> capturing(Stream stream, const char* call) const;
   template <typename Args>
-  Result<void> enqueue(const PreparedKernel& kernel, const Args& args, Stream stream, Event after,
-                       Event done);
+  Result<void> enqueue(const PreparedKernel& kernel, const PreparedKernel& epilogue,
+                       const Args& args, Stream stream, Event after, Event done);
   Result<void> read_faults();
 
   Communicator& comm;

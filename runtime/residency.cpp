@@ -209,6 +209,24 @@ Failure no_room(const bundle::Manifest& manifest, std::string_view arch, const C
       "lower kernel.num_sms in the spec, or run fewer ranks on this GPU");
 }
 
+Result<void> check_alone(const bundle::Kernel& kernel, std::string_view arch, const SmLimits& sm,
+                         int sm_count) {
+  if (!kernel.grid_sync) return {};
+  int registers = 0;
+  for (const bundle::Compiled& compiled : kernel.compiled) {
+    if (compiled.arch == arch) registers = compiled.registers;
+  }
+  const int per_sm = ctas_per_sm(sm, kernel.threads, registers, kernel.shared_bytes);
+  if (kernel.grid <= sm_count * per_sm) return {};
+  return Failure(ErrorCode::kLaunch,
+                 fmt::format("the {} CTAs of {} wait for each other, and the GPU holds {} SMs x {} "
+                             "CTAs = {} (of {} threads, {} registers a thread and {} bytes of "
+                             "shared memory)",
+                             kernel.grid, kernel.symbol, sm_count, per_sm, sm_count * per_sm,
+                             kernel.threads, registers, kernel.shared_bytes),
+                 "lower kernel.num_sms in the spec");
+}
+
 // So many CTAs of two kernels a rank may share so many SMs before early residents slow down those
 // that spin. Measured on an H200: 152 CTAs on 132 SMs still gain 4 %, 192 lose 20 %.
 constexpr int kCrowdedCtas = 5;
@@ -229,8 +247,16 @@ int ctas_per_sm(const SmLimits& sm, int threads, int registers, std::int64_t sha
 Result<Residency> check_residency(const bundle::Manifest& manifest, std::string_view arch,
                                   const SmLimits& sm, int sm_count, int ranks_on_device) {
   const std::size_t buckets = manifest.buckets.size();
-  // A rank alone on its GPU waits for other GPUs only, and its own kernels are resident in turn.
-  if (ranks_on_device == 1) return Residency{.programmatic = std::vector<bool>(buckets, true)};
+  // A rank alone on its GPU waits for other GPUs only, and its own kernels are resident in turn;
+  // but one whose CTAs wait for each other must fit as a whole.
+  if (ranks_on_device == 1) {
+    for (const bundle::Bucket& bucket : manifest.buckets) {
+      for (const bundle::Kernel& kernel : bucket.kernels) {
+        AFDEP_RETURN_IF_FAILED(check_alone(kernel, arch, sm, sm_count));
+      }
+    }
+    return Residency{.programmatic = std::vector<bool>(buckets, true)};
+  }
 
   const Packing packing(manifest, arch, sm, sm_count, ranks_on_device);
   Residency residency{.programmatic = std::vector<bool>(buckets, false)};

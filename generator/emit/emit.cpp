@@ -69,6 +69,11 @@ Arguments arguments_of(const plan::ExchangePlan& plan, const plan::Kernel& kerne
       kernel.operation != plan::Operation::kReceive) {
     arguments.add("protocol", plan::to_string(kernel.protocol));
   }
+  const bool first = kernel.operation == plan::Operation::kDispatch ||
+                     kernel.operation == plan::Operation::kReceive;
+  if (kernel.structure.contains("entry_barrier")) {
+    arguments.add("part", first ? "kFirstPart" : "kSecondPart");
+  }
   switch (kernel.operation) {
     case plan::Operation::kDispatch:
       arguments.add("id_type", plan.id_type == plan::IdType::kInt32 ? "int32_t" : "int64_t");
@@ -76,13 +81,23 @@ Arguments arguments_of(const plan::ExchangePlan& plan, const plan::Kernel& kerne
       if (kernel.structure.at("spelled")) arguments.add("workers", workers_of(plan));
       break;
     case plan::Operation::kCollect:
+    case plan::Operation::kReduce:
       if (!kernel.structure.at("single_reply")) {
         arguments.add("by_slot", plan.ffn_ranks > plan.top_k ? "true" : "false");
       }
       break;
+    case plan::Operation::kIdleExpand:
+    case plan::Operation::kIdleReduce:
+      arguments.add("role", plan::to_string(kernel.role));
+      arguments.add("operation", plan::to_string(kernel.operation));
+      arguments.add("protocol", plan::to_string(kernel.protocol));
+      arguments.add(
+          "args", kernel.operation == plan::Operation::kIdleExpand ? "DispatchArgs" : "ReplyArgs");
+      break;
     case plan::Operation::kReceive:
     case plan::Operation::kReply:
     case plan::Operation::kCollectView:
+    case plan::Operation::kExpand:
       break;
   }
   return arguments;

@@ -17,7 +17,8 @@ Kernel BucketKernels::start(Role role, Operation operation) const {
   kernel.symbol = fmt::format("afdep_{}_{}_b{}", name, to_string(operation), request_.bucket);
   // Bulk replies are raw rows under chunk flags too, and are collected alike; a token's only row is
   // sent back as it is.
-  const bool collects = operation == Operation::kCollect || operation == Operation::kCollectView;
+  const bool collects = operation == Operation::kCollect || operation == Operation::kCollectView ||
+                        operation == Operation::kReduce;
   const bool copies = operation == Operation::kReply && plan_.top_k == 1;
   const Protocol kind = bulk() && (collects || copies) ? Protocol::kChunked : request_.protocol;
   kernel.template_path = fmt::format("kernels/{}_{}.cu.in", to_string(operation), to_string(kind));
@@ -39,7 +40,9 @@ void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, b
   kernel.threads = shape.threads;
   const int bound = std::max(kernel.threads, kPacketBoundThreads);
   kernel.register_ceiling = register_ceiling(bound, kBlocksPerSm);
-  const bool counts_threads = kernel.role == Role::kFfn;  // receive and reply step by them
+  // Receive and reply step by them.
+  const bool counts_threads =
+      kernel.operation == Operation::kReceive || kernel.operation == Operation::kReply;
   if (counts_threads) {
     constants.add("kThreads", kernel.threads, fmt::format("{} warps", kernel.threads / 32));
   }
@@ -98,7 +101,11 @@ void BucketKernels::add_inbox(const Kernel& kernel, const RoleLayout& layout,
                               std::string_view region, std::string_view prefix,
                               std::string_view block, Constants& constants) const {
   const Region& found = region_of(layout, region);
-  constants.add(fmt::format("k{}Offset", prefix), found.offset, where(kernel, layout, found));
+  // With a block for every rank, attention ranks have the first ones.
+  const bool behind_sources = layout.role == Role::kAttention && found.peers == plan_.ranks();
+  constants.add(fmt::format("k{}Offset", prefix),
+                found.offset + (behind_sources ? plan_.attention_ranks * found.peer_bytes : 0),
+                (behind_sources ? "worker 0's block of " : "") + where(kernel, layout, found));
   if (found.halves == 2) {
     constants.add(fmt::format("k{}HalfBytes", prefix), found.half_bytes, "by generation parity");
   }

@@ -49,6 +49,12 @@ class BucketKernels {
   [[nodiscard]] Kernel reply() const;
   [[nodiscard]] Kernel collect() const;
   [[nodiscard]] Kernel collect_view() const;
+  // Epilogues of receive and collect, and what the other role launches in their place.
+  [[nodiscard]] Kernel expand() const;
+  [[nodiscard]] Kernel reduce() const;
+  [[nodiscard]] Kernel idle(Operation operation) const;
+  // Adds what the plan's ablations add to a kernel: conditions, steps and constants.
+  void ablate(Kernel& kernel) const;
 
   // What dispatch and receive of a bulk bucket agree on, and the shape of each.
   struct BulkPlan {
@@ -108,6 +114,9 @@ class BucketKernels {
                  std::string_view prefix, std::string_view block, Constants& constants) const;
   void add_offset(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
                   std::string name, Constants& constants) const;
+  void add_sum_of_replies(Kernel& kernel, Constants& constants) const;
+  void add_barrier_constants(const Kernel& kernel, Part part, Constants& constants) const;
+  void add_no_rows_constants(const Kernel& kernel, Part part, Constants& constants) const;
   // by_slot: replies of several workers, a block each; else all lie in one block.
   void add_replies(const Kernel& kernel, bool by_slot, Constants& constants) const;
 

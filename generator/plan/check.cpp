@@ -32,10 +32,14 @@ Role role_of(Operation operation) {
   switch (operation) {
     case Operation::kReceive:
     case Operation::kReply:
+    case Operation::kExpand:
+    case Operation::kIdleReduce:
       return Role::kFfn;
     case Operation::kDispatch:
     case Operation::kCollect:
     case Operation::kCollectView:
+    case Operation::kReduce:
+    case Operation::kIdleExpand:
       return Role::kAttention;
   }
   return Role::kAttention;

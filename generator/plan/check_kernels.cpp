@@ -86,6 +86,12 @@ void check_operations(const ExchangePlan& plan, const BucketPlan& bucket, CheckR
   // Packets carry generations among the data, so their replies cannot be read in place.
   const bool view = plan.has_view && bucket.protocol != Protocol::kFlagInData;
   expect(Operation::kCollectView, view ? 1 : 0);
+  const int epilogues = plan.ablation.separate_epilogues ? 1 : 0;
+  expect(Operation::kExpand, epilogues);
+  expect(Operation::kReduce, epilogues);
+  const int idle = plan.ablation.dummy_experts ? epilogues : 0;
+  expect(Operation::kIdleExpand, idle);
+  expect(Operation::kIdleReduce, idle);
 }
 
 }  // namespace

@@ -55,11 +55,13 @@ class BucketCheck {
 
   void check_signals();
   void check_regions(const Signal& signal);
+  void check_among_all(const Signal& signal);
   void check_halves(const Signal& signal, const Region& region);
   void check_peers(const Signal& signal, const Region& region);
   void check_items(const Signal& signal, const Region& data);
   void check_pairing();
   void check_pair(const Signal& signal);
+  void check_meeting(const Signal& signal);
   void check_done();
   void check_order();
   void check_path();
@@ -77,6 +79,10 @@ void BucketCheck::check_signals() {
     if (signal.name.empty() || !names.insert(signal.name).second) {
       refuse("signal", fmt::format("the name \"{}\" is empty or given twice", signal.name));
     }
+    if (signal.among_all()) {
+      check_among_all(signal);
+      continue;
+    }
     if (signal.from == signal.to) {
       refuse("signal", fmt::format("\"{}\" goes from {} to {}: a signal crosses roles", signal.name,
                                    to_string(signal.from), to_string(signal.to)));
@@ -88,6 +94,31 @@ void BucketCheck::check_signals() {
                                    signal.name, signal.flag_region));
     }
     check_regions(signal);
+  }
+}
+
+// Ranks of both roles address each other's words by one offset.
+void BucketCheck::check_among_all(const Signal& signal) {
+  const Region* const source = find_region(plan_, Role::kAttention, signal.flag_region);
+  const Region* const worker = find_region(plan_, Role::kFfn, signal.flag_region);
+  if (source == nullptr || worker == nullptr) {
+    refuse("meeting",
+           fmt::format("\"{}\" is awaited in \"{}\", which the {} window lacks", signal.name,
+                       signal.flag_region, source == nullptr ? "attention" : "ffn"));
+    return;
+  }
+  if (*source != *worker) {
+    refuse("meeting", fmt::format("\"{}\" is at {} of the attention window and at {} of the ffn "
+                                  "window, or of another shape there",
+                                  signal.name, source->offset, worker->offset));
+  }
+  const int halves = signal.kind == SignalKind::kCounts ? 2 : 1;
+  if (source->peers != plan_.ranks() || source->halves != halves ||
+      source->item_bytes != kPacketBytes) {
+    refuse("meeting", fmt::format("\"{}\" needs {} halves of {} blocks of {}-byte items, \"{}\" "
+                                  "has {} of {} of {}",
+                                  signal.name, halves, plan_.ranks(), kPacketBytes, source->name,
+                                  source->halves, source->peers, source->item_bytes));
   }
 }
 
@@ -201,7 +232,7 @@ void BucketCheck::check_pairing() {
         continue;
       }
       const Role role = step.kind == StepKind::kAwait ? signal->to : signal->from;
-      if (kernel.role != role) {
+      if (!signal->among_all() && kernel.role != role) {
         refuse("pairing",
                fmt::format("{} runs on {} ranks and {} \"{}\", which goes from {} to {}",
                            to_string(kernel.operation), to_string(kernel.role), verb(step),
@@ -212,7 +243,38 @@ void BucketCheck::check_pairing() {
   for (const Signal& signal : bucket_.signals) check_pair(signal);
 }
 
+// Each role meets in one kernel, which says that it has come before it waits for the others.
+void BucketCheck::check_meeting(const Signal& signal) {
+  for (const Role role : {Role::kAttention, Role::kFfn}) {
+    int meets = 0;
+    for (const Kernel& kernel : bucket_.kernels) {
+      if (kernel.role != role || kernel.operation == Operation::kCollectView) continue;
+      bool published = false;
+      for (const Step& step : kernel.steps) {
+        if (step.signal != signal.name) continue;
+        if (step.kind == StepKind::kPublish) published = true;
+        if (step.kind != StepKind::kAwait) continue;
+        ++meets;
+        if (!published) {
+          refuse("pairing", fmt::format("{} awaits \"{}\" before it publishes it: all ranks would "
+                                        "wait for each other",
+                                        to_string(kernel.operation), signal.name));
+        }
+        if (signal.kind == SignalKind::kBarrier && !kernel.grid_sync) {
+          refuse("meeting", fmt::format("{} awaits \"{}\", but its CTAs need not be resident",
+                                        to_string(kernel.operation), signal.name));
+        }
+      }
+    }
+    if (meets != 1) {
+      refuse("pairing", fmt::format("{} kernels of {} ranks await \"{}\", expected 1", meets,
+                                    to_string(role), signal.name));
+    }
+  }
+}
+
 void BucketCheck::check_pair(const Signal& signal) {
+  if (signal.among_all()) return check_meeting(signal);
   const std::vector<const Kernel*> publishers = kernels_with(StepKind::kPublish, signal.name);
   const std::vector<const Kernel*> waiters = kernels_with(StepKind::kAwait, signal.name);
   if (waiters.empty()) {
@@ -259,7 +321,10 @@ void BucketCheck::check_order() {
       const Signal* signal = find_signal(bucket_, step.signal);
       if (signal == nullptr) continue;
       const bool is_done = signal->kind == SignalKind::kDoneWord;
+      // Words of a barrier and counts have places of their own, and no rank can lap another there.
+      const bool guarded = !signal->among_all();
       if (step.kind == StepKind::kPublish) {
+        if (!guarded) continue;
         if (is_done) done = signal->name;
         if (!is_done && !published) published = signal->name;
       } else if (step.kind == StepKind::kAwait && is_done) {
@@ -285,7 +350,11 @@ void BucketCheck::check_path() {
   for (const Hop& hop : bucket_.critical_path) {
     const std::string name =
         fmt::format("hop {} -> {} by \"{}\"", to_string(hop.from), to_string(hop.to), hop.signal);
-    if (role_of(hop.from) == role_of(hop.to)) refuse("path", name + " stays within a role");
+    const Signal* const signal = find_signal(bucket_, hop.signal);
+    const bool among_all = signal != nullptr && signal->among_all();
+    if (!among_all && role_of(hop.from) == role_of(hop.to)) {
+      refuse("path", name + " stays within a role");
+    }
     if (previous != nullptr && role_of(previous->to) != role_of(hop.from)) {
       refuse("path", fmt::format("{} follows a hop that ends on {} ranks", name,
                                  to_string(role_of(previous->to))));

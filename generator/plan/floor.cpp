@@ -1,7 +1,6 @@
 #include "generator/plan/floor.h"
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/support/check.h"
 
@@ -11,21 +10,13 @@ namespace {
 constexpr double kBytesPerUsOfTb = 1e6;  // 1 TB/s in bytes per microsecond
 constexpr double kBytesPerUsOfGb = 1e3;  // 1 GB/s in bytes per microsecond
 
-bool is_attention(Operation operation) {
-  return operation != Operation::kReceive && operation != Operation::kReply;
-}
-
-// The kernels of one role that a critical path runs through, in the order of the bucket's kernels.
+// The kernels that every exchange launches on a rank: all of the role's but collect_view, which
+// replaces collect.
 std::vector<const Kernel*> path_kernels(const BucketPlan& bucket, Role role) {
-  std::set<Operation> on_path;
-  for (const Hop& hop : bucket.critical_path) {
-    on_path.insert(hop.from);
-    on_path.insert(hop.to);
-  }
   std::vector<const Kernel*> found;
   for (const Kernel& kernel : bucket.kernels) {
-    const bool of_role = is_attention(kernel.operation) == (role == Role::kAttention);
-    if (of_role && on_path.contains(kernel.operation)) found.push_back(&kernel);
+    if (kernel.role == role && kernel.operation != Operation::kCollectView)
+      found.push_back(&kernel);
   }
   return found;
 }
@@ -67,6 +58,9 @@ Floor without_bytes(const BucketPlan& bucket, const Paths& paths, const MachineR
   Floor floor;
   floor.launch_us = std::max(launch_us(paths.attention, rates), launch_us(paths.ffn, rates));
   floor.hop_us = static_cast<double>(bucket.critical_path.size()) * rates.flag_hop_us;
+  floor.sync_us =
+      static_cast<double>(std::ranges::count(bucket.signals, SignalKind::kBarrier, &Signal::kind)) *
+      rates.grid_sync_us;
   return floor;
 }
 
@@ -115,8 +109,10 @@ Floor floor_of(const ExchangePlan& plan, const BucketPlan& bucket, const Machine
   const double ffn_wire =
       (traffic.dispatch_wire_bytes * sources_per_worker + traffic.reply_wire_bytes) / link;
   // The roles' work overlaps: rows are expanded while others arrive, replies summed while others
-  // are sent.
-  floor.bytes_us = std::max({attention_memory, attention_wire, ffn_memory, ffn_wire});
+  // are sent. Not so where epilogues are kernels of their own.
+  floor.bytes_us = plan.ablation.separate_epilogues
+                       ? std::max({attention_memory + ffn_memory, attention_wire, ffn_wire})
+                       : std::max({attention_memory, attention_wire, ffn_memory, ffn_wire});
   return floor;
 }
 

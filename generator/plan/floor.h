@@ -18,6 +18,7 @@ struct MachineRates {
   double graph_node_gap_us = 0.53;      // end of a graph's kernel to the start of the next
   double programmatic_gap_us = 0.47;    // the same where the earlier kernel releases the later one
   double flag_hop_us = 0.86;            // a flag's store to its sight by a spinning peer
+  double grid_sync_us = 1.0;            // of a kernel's CTAs
   double link_gb_per_s = 450;           // NVLink, one way, all links of a GPU
   int sms = 132;                        // of one GPU
   std::vector<CopyRate> register_copy;  // ascending ctas; loads and stores through registers

@@ -62,6 +62,7 @@ Json json_of(const Kernel& kernel) {
           {"blocks_per_sm", kernel.blocks_per_sm},
           {"register_ceiling", kernel.register_ceiling},
           {"shared_bytes", kernel.shared_bytes},
+          {"grid_sync", kernel.grid_sync},
           {"constants", list_of(kernel.constants,
                                 [](const Constant& constant) {
                                   return Json{{"name", constant.name},
@@ -111,6 +112,7 @@ Json json_of(const BucketPlan& bucket) {
        {{"launch_us", bucket.floor.launch_us},
         {"hop_us", bucket.floor.hop_us},
         {"bytes_us", bucket.floor.bytes_us},
+        {"sync_us", bucket.floor.sync_us},
         {"total_us", bucket.floor.total_us()}}}};
 }
 
@@ -136,6 +138,12 @@ std::string to_json(const ExchangePlan& plan) {
       {"traced", plan.traced},
       {"id_type", to_string(plan.id_type)},
       {"route_check", to_string(plan.route_check)},
+      {"ablation",
+       {{"entry_barrier", plan.ablation.entry_barrier},
+        {"exit_barrier", plan.ablation.exit_barrier},
+        {"dummy_experts", plan.ablation.dummy_experts},
+        {"union_buffers", plan.ablation.union_buffers},
+        {"separate_epilogues", plan.ablation.separate_epilogues}}},
       {"arches", list_of(plan.arches, [](Arch arch) { return Json(to_string(arch)); })},
       {"device_timeout_ms", plan.device_timeout_ms},
       {"host_timeout_ms", plan.host_timeout_ms},

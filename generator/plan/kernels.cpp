@@ -67,6 +67,15 @@ Result<std::vector<Kernel>> kernels_of(const ExchangePlan& plan, const BucketReq
                               bucket.collect()};
   if (plan.has_view && request.protocol != Protocol::kFlagInData)
     kernels.push_back(bucket.collect_view());
+  if (plan.ablation.separate_epilogues) {
+    kernels.push_back(bucket.expand());
+    kernels.push_back(bucket.reduce());
+    if (plan.ablation.dummy_experts) {
+      kernels.push_back(bucket.idle(Operation::kIdleExpand));
+      kernels.push_back(bucket.idle(Operation::kIdleReduce));
+    }
+  }
+  for (Kernel& kernel : kernels) bucket.ablate(kernel);
   return kernels;
 }
 
@@ -89,6 +98,16 @@ std::vector<Signal> signals_of(const ExchangePlan& plan, Protocol protocol) {
   signals.push_back({"replies", kind, Role::kFfn, Role::kAttention,
                      packets ? "reply_packets" : "reply_flags", replies, 0});
   signals.push_back({"done", SignalKind::kDoneWord, Role::kFfn, Role::kAttention, "done", "", 2});
+  const auto add_among_all = [&signals](std::string_view region, SignalKind among) {
+    const std::string data(among == SignalKind::kCounts ? region : "");
+    signals.push_back(
+        {std::string(region), among, Role::kAttention, Role::kFfn, std::string(region), data, 0});
+  };
+  for (const Part part : {Part::kFirst, Part::kSecond}) {
+    if (plan.ablation.entry_barrier) add_among_all(entry_region(part), SignalKind::kBarrier);
+    if (plan.ablation.dummy_experts) add_among_all(no_rows_region(part), SignalKind::kCounts);
+    if (plan.ablation.exit_barrier) add_among_all(exit_region(part), SignalKind::kBarrier);
+  }
   return signals;
 }
 

@@ -47,7 +47,52 @@ class Arena {
   std::int64_t end_ = 0;
 };
 
+// Before everything else, so that both windows have them at the same place.
+void add_meeting_places(Arena& window, const ExchangePlan& plan) {
+  for (const Part part : {Part::kFirst, Part::kSecond}) {
+    if (plan.ablation.entry_barrier) {
+      window.add(std::string(entry_region(part)), 1, plan.ranks(), 1, kGateBytes,
+                 "a word a rank, attention first: the generation in which it has come here");
+    }
+    if (plan.ablation.exit_barrier) {
+      window.add(std::string(exit_region(part)), 1, plan.ranks(), 1, kGateBytes,
+                 "a word a rank, attention first: the generation of which it has sent all");
+    }
+    if (plan.ablation.dummy_experts) {
+      window.add(std::string(no_rows_region(part)), 2, plan.ranks(),
+                 no_rows_packets(plan.local_experts(), part), kPacketBytes,
+                 "counts of ranks that have no rows for this one, a block a rank");
+    }
+  }
+}
+
+void add_gates(Arena& workspace, const ExchangePlan& plan, int ctas) {
+  if (!plan.ablation.entry_barrier && !plan.ablation.exit_barrier) return;
+  workspace.add("gates", 1, 1, 4, kGateBytes,
+                "a word a barrier: block 0 of a kernel lets the other blocks pass");
+  if (plan.ablation.exit_barrier) {
+    workspace.add("block_gates", 1, 1, ctas, kGateBytes,
+                  "a word a block: it has sent all; block 0 reads them");
+  }
+}
+
 }  // namespace
+
+std::string_view entry_region(Part part) {
+  return part == Part::kFirst ? "entry_dispatch" : "entry_combine";
+}
+std::string_view exit_region(Part part) {
+  return part == Part::kFirst ? "exit_dispatch" : "exit_combine";
+}
+std::string_view no_rows_region(Part part) {
+  return part == Part::kFirst ? "no_rows_dispatch" : "no_rows_combine";
+}
+int no_rows_packets(int local_experts, Part part) {
+  return part == Part::kFirst ? count_packets(local_experts) : 1;
+}
+std::int64_t gate_offset(Part part, bool exit) {
+  return (part == Part::kFirst ? 0 : 2 * kGateBytes) + (exit ? kGateBytes : 0);
+}
 
 int table_entry_bytes(int top_k) { return (top_k + 1) / 2 * kPacketBytes; }
 
@@ -64,10 +109,13 @@ int choice_bytes(int top_k) { return (top_k * 8 + 15) / 16 * 16; }
 int reply_slots(int ffn_ranks, int top_k) { return std::min(ffn_ranks, top_k); }
 
 RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
-  const int slots = reply_slots(plan.ffn_ranks, plan.top_k);
+  // A union inbox has a block for every rank, whether or not it ever writes there.
+  const int workers = plan.ablation.union_buffers ? plan.ranks() : plan.ffn_ranks;
+  const int slots = reply_slots(workers, plan.top_k);
   RoleLayout layout;
   layout.role = Role::kAttention;
   Arena window(layout.window);
+  add_meeting_places(window, plan);
   window.add("done", 1, 1, plan.ffn_ranks, kWordBytes,
              "a word a worker: the newest generation that it has read to the end");
   window.add("reply_packets", 2, slots, sizes.flag_in_data_bucket,
@@ -80,12 +128,13 @@ RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
     window.add("replies", 2, slots, sizes.chunked_bucket, plan.row_bytes,
                "replies of chunked and bulk buckets, a block a reply slot, an item a token");
   }
-  window.add("reply_flags", 2, plan.ffn_ranks, sizes.reply_chunks, kWordBytes,
+  window.add("reply_flags", 2, workers, sizes.reply_chunks, kWordBytes,
              "a word a worker and chunk of tokens: the generation whose replies are there");
   layout.window_bytes = window.end();
   Arena workspace(layout.workspace);
   workspace.add("destinations", 1, 1, plan.capacity, 8,
                 "a mask of workers a token: dispatch writes it, collect reads it");
+  add_gates(workspace, plan, sizes.attention_ctas);
   layout.workspace_bytes = workspace.end();
   return layout;
 }
@@ -94,21 +143,23 @@ RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
   RoleLayout layout;
   layout.role = Role::kFfn;
   Arena window(layout.window);
-  window.add("table", 2, plan.attention_ranks, sizes.table_bucket, table_entry_bytes(plan.top_k),
+  const int sources = plan.ablation.union_buffers ? plan.ranks() : plan.attention_ranks;
+  add_meeting_places(window, plan);
+  window.add("table", 2, sources, sizes.table_bucket, table_entry_bytes(plan.top_k),
              "top-k tables, a block a source, an item a token: two choices a packet");
-  window.add("row_packets", 2, plan.attention_ranks, sizes.flag_in_data_bucket,
+  window.add("row_packets", 2, sources, sizes.flag_in_data_bucket,
              std::int64_t{row_packets(plan.row_bytes)} * kPacketBytes,
              "rows of flag_in_data buckets, a block a source, an item a token");
-  window.add("rows", 2, plan.attention_ranks, sizes.chunked_bucket, plan.row_bytes,
+  window.add("rows", 2, sources, sizes.chunked_bucket, plan.row_bytes,
              "raw rows of chunked and bulk buckets, a block a source, an item a token");
-  window.add("counts", 2, plan.attention_ranks, sizes.bulk_slices,
+  window.add("counts", 2, sources, sizes.bulk_slices,
              std::int64_t{count_packets(plan.local_experts())} * kPacketBytes,
              "counts of bulk buckets, a block a source, an item a slice: six experts a packet");
-  window.add("choices", 2, plan.attention_ranks, sizes.bulk_bucket, choice_bytes(plan.top_k),
+  window.add("choices", 2, sources, sizes.bulk_bucket, choice_bytes(plan.top_k),
              "ranked choices and weights of bulk buckets, a block a source, an item a token");
-  window.add("choice_flags", 2, plan.attention_ranks, sizes.bulk_slices, kWordBytes,
+  window.add("choice_flags", 2, sources, sizes.bulk_slices, kWordBytes,
              "a word a source and slice: the generation whose choices are there");
-  window.add("row_flags", 2, plan.attention_ranks, sizes.dispatch_chunks, kWordBytes,
+  window.add("row_flags", 2, sources, sizes.dispatch_chunks, kWordBytes,
              "a word a source and chunk of tokens: the generation whose rows are there");
   layout.window_bytes = window.end();
   Arena workspace(layout.workspace);
@@ -119,6 +170,7 @@ RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
     workspace.add("unit_slots", 1, 1, units, kWordBytes,
                   "reply slot of a unit: receive writes it, reply reads it");
   }
+  add_gates(workspace, plan, sizes.ffn_ctas);
   layout.workspace_bytes = workspace.end();
   return layout;
 }

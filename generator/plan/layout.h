@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "generator/plan/plan.h"
 
@@ -18,6 +19,8 @@ struct InboxSizes {
   int bulk_slices = 0;      // of one source
   int dispatch_chunks = 0;  // flags of one source at one worker
   int reply_chunks = 0;     // flags of one worker at one source
+  int attention_ctas = 0;   // of a kernel at most
+  int ffn_ctas = 0;
 };
 
 // Bytes of one token's top-k table entry: two choices a 16-byte packet.
@@ -31,6 +34,17 @@ int choice_bytes(int top_k);
 // Reply slots of one source: a worker's index, or with more workers than choices its place among
 // the token's workers.
 int reply_slots(int ffn_ranks, int top_k);
+
+// The regions through which all ranks meet, in either role's window at the same place.
+enum class Part : std::uint8_t { kFirst, kSecond };  // dispatch and receive, reply and collect
+std::string_view entry_region(Part part);            // "entry_dispatch", "entry_combine"
+std::string_view exit_region(Part part);             // "exit_dispatch", "exit_combine"
+std::string_view no_rows_region(Part part);          // "no_rows_dispatch", "no_rows_combine"
+// Packets by which a rank says that it has no rows.
+int no_rows_packets(int local_experts, Part part);
+// Gates of a rank's workspace: through which block 0 of a kernel lets the others pass.
+std::int64_t gate_offset(Part part, bool exit);
+inline constexpr int kGateBytes = 16;
 
 RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes);
 RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes);

@@ -10,20 +10,45 @@
 namespace afdep::plan {
 
 enum class Role : std::uint8_t { kAttention, kFfn };
-enum class Operation : std::uint8_t { kDispatch, kReceive, kReply, kCollect, kCollectView };
-// kBulk has its place in the IR; this build plans kFlagInData and kChunked.
+// Expand and reduce are the epilogues of receive and collect where a plan keeps them apart; the
+// idle ones are what the other role launches in their place.
+enum class Operation : std::uint8_t {
+  kDispatch,
+  kReceive,
+  kReply,
+  kCollect,
+  kCollectView,
+  kExpand,
+  kReduce,
+  kIdleExpand,
+  kIdleReduce,
+};
 enum class Protocol : std::uint8_t { kFlagInData, kChunked, kBulk };
 enum class IdType : std::uint8_t { kInt32, kInt64 };
 enum class RouteCheck : std::uint8_t { kReport, kTrap, kOff };
 enum class Arch : std::uint8_t { kSm90a, kSm100a };
 
-std::string_view to_string(Role role);  // "attention", "ffn"
-std::string_view to_string(
-    Operation operation);  // "dispatch", "receive", "reply", "collect", "collect_view"
-std::string_view to_string(Protocol protocol);  // "flag_in_data", "chunked", "bulk"
-std::string_view to_string(IdType type);        // "int32", "int64"
-std::string_view to_string(RouteCheck check);   // "report", "trap", "off"
-std::string_view to_string(Arch arch);          // "sm_90a", "sm_100a"
+std::string_view to_string(Role role);            // "attention", "ffn"
+std::string_view to_string(Operation operation);  // "dispatch", "receive", "reply", "collect",
+                                                  // "collect_view", "expand", ...
+std::string_view to_string(Protocol protocol);    // "flag_in_data", "chunked", "bulk"
+std::string_view to_string(IdType type);          // "int32", "int64"
+std::string_view to_string(RouteCheck check);     // "report", "trap", "off"
+std::string_view to_string(Arch arch);            // "sm_90a", "sm_100a"
+
+// Improvements that a plan reverts, for measurement. docs/ablations.md.
+struct Ablation {
+  bool entry_barrier = false;       // every phase begins when every rank has come
+  bool exit_barrier = false;        // and ends when every rank has sent all
+  bool dummy_experts = false;       // every rank sends, receives and waits in both phases
+  bool union_buffers = false;       // inboxes have a block for every rank
+  bool separate_epilogues = false;  // expand and reduce are kernels of their own
+
+  // Ranks of one role send to each other too.
+  [[nodiscard]] bool all_ranks() const { return entry_barrier || exit_barrier || dummy_experts; }
+  [[nodiscard]] bool any() const { return all_ranks() || union_buffers || separate_epilogues; }
+  friend bool operator==(const Ablation&, const Ablation&) = default;
+};
 
 // A number that an emitted kernel names: `constexpr int kName = value;  // why`.
 struct Constant {
@@ -67,11 +92,15 @@ enum class SignalKind : std::uint8_t {
   kPacket,       // generation inside the 16-byte data packet
   kReleaseFlag,  // st.release.sys of a generation word after the rows it covers
   kDoneWord,     // st.release.sys of a generation word: an inbox half may be written again
+  kBarrier,      // st.release.sys of a generation word by every rank to every other one
+  kCounts,       // counts of no rows, as packets, between ranks that have no rows for each other
 };
-std::string_view to_string(SignalKind kind);  // "packet", "release_flag", "done_word"
+// "packet", "release_flag", "done_word", "barrier", "counts"
+std::string_view to_string(SignalKind kind);
 
 // Something that one role publishes and the other awaits, in one region of the awaiting role's
-// window.
+// window. Barriers and counts of no rows go from both roles to both; their region has the same
+// place in both windows, and `from` and `to` say nothing.
 struct Signal {
   std::string name;  // "table", "rows", "replies", "done"
   SignalKind kind = SignalKind::kPacket;
@@ -81,6 +110,9 @@ struct Signal {
   std::string data_region;  // what it covers; the same region for packets, empty for a done word
   int generation_lag = 0;   // the waiter of generation g awaits g - lag
 
+  [[nodiscard]] bool among_all() const {
+    return kind == SignalKind::kBarrier || kind == SignalKind::kCounts;
+  }
   friend bool operator==(const Signal&, const Signal&) = default;
 };
 
@@ -114,6 +146,7 @@ struct Kernel {
   int blocks_per_sm = 1;                  // the launch bound's second number
   int register_ceiling = 255;             // a thread
   std::int64_t shared_bytes = 0;          // dynamic, as launched
+  bool grid_sync = false;                 // its CTAs wait for each other: all must be resident
   std::vector<Constant> constants;        // in emitted order
   std::map<std::string, bool> structure;  // template conditions
   std::vector<Step> steps;
@@ -121,7 +154,7 @@ struct Kernel {
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-// A serialized one-way message on the critical path.
+// A serialized one-way message on the critical path. Within a role only among all ranks.
 struct Hop {
   Operation from = Operation::kDispatch;
   Operation to = Operation::kReceive;
@@ -146,7 +179,8 @@ struct Floor {
   double launch_us = 0;  // launches on the critical path x graph node gap
   double hop_us = 0;     // serialized hops x flag hop
   double bytes_us = 0;   // per phase the larger of memory and wire time
-  [[nodiscard]] double total_us() const { return launch_us + hop_us + bytes_us; }
+  double sync_us = 0;    // barriers x grid-wide sync
+  [[nodiscard]] double total_us() const { return launch_us + hop_us + bytes_us + sync_us; }
 
   friend bool operator==(const Floor&, const Floor&) = default;
 };
@@ -154,8 +188,8 @@ struct Floor {
 struct BucketPlan {
   int bucket = 0;
   Protocol protocol = Protocol::kFlagInData;
-  std::vector<Kernel>
-      kernels;  // dispatch, receive, reply, collect, then collect_view if the layout has one
+  std::vector<Kernel> kernels;  // dispatch, receive, reply, collect, then collect_view if the
+                                // layout has one, then epilogues
   std::vector<Signal> signals;
   std::vector<Hop> critical_path;
   Traffic traffic;
@@ -184,6 +218,7 @@ struct ExchangePlan {
   bool traced = false;    // kernels record when warps pass steps (trace.h)
   IdType id_type = IdType::kInt64;
   RouteCheck route_check = RouteCheck::kReport;
+  Ablation ablation;
   std::vector<Arch> arches;
   std::int64_t device_timeout_ms = 0;
   std::int64_t host_timeout_ms = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "generator/plan/critical_path.h"
 #include "generator/plan/floor.h"
 #include "generator/plan/kernels.h"
 #include "generator/plan/layout.h"
@@ -49,6 +50,14 @@ RouteCheck route_check(spec::RouteCheck check) {
       return RouteCheck::kOff;
   }
   return RouteCheck::kReport;
+}
+
+Ablation ablation_of(const spec::Spec& spec) {
+  return {.entry_barrier = spec::ablated(spec, "entry_barrier"),
+          .exit_barrier = spec::ablated(spec, "exit_barrier"),
+          .dummy_experts = spec::ablated(spec, "dummy_experts"),
+          .union_buffers = spec::ablated(spec, "union_buffers"),
+          .separate_epilogues = spec::ablated(spec, "separate_epilogues")};
 }
 
 // Bytes under uniform routing: a token misses a worker with the chance that all its choices lie
@@ -108,6 +117,7 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
   plan.has_view = plan.ffn_ranks == 1;
   plan.id_type = spec.id_dtype.value == spec::IdDtype::kInt32 ? IdType::kInt32 : IdType::kInt64;
   plan.route_check = route_check(spec.route_check.value);
+  plan.ablation = ablation_of(spec);
   for (const spec::Arch arch : spec.arch.value) {
     plan.arches.push_back(arch == spec::Arch::kSm90a ? Arch::kSm90a : Arch::kSm100a);
   }
@@ -127,6 +137,8 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
     request.bucket = bucket;
     request.attention_sms = sms.attention > 0 ? sms.attention : kDefaultSms;
     request.ffn_sms = sms.ffn > 0 ? sms.ffn : kDefaultSms;
+    sizes.attention_ctas = request.attention_sms;
+    sizes.ffn_ctas = request.ffn_sms;
     request.protocol = choose_protocol(spec, plan, request);
     if (request.protocol != Protocol::kBulk) {
       sizes.table_bucket = std::max(sizes.table_bucket, bucket);
@@ -160,8 +172,7 @@ Result<ExchangePlan> plan(const spec::Spec& spec, const topology::Topology& topo
     bucket.protocol = request.protocol;
     bucket.kernels = std::move(*kernels);
     bucket.signals = signals_of(plan, request.protocol);
-    bucket.critical_path = {{Operation::kDispatch, Operation::kReceive, "rows"},
-                            {Operation::kReply, Operation::kCollect, "replies"}};
+    bucket.critical_path = longest_chain(plan, bucket, /*with_rows=*/true);
     bucket.traffic = traffic_of(plan, request);
     bucket.floor = floor_of(plan, bucket, h200_rates());
     plan.buckets.push_back(std::move(bucket));

@@ -73,6 +73,7 @@ Result<Kernel> BucketKernels::receive() const {
   Kernel kernel = start(Role::kFfn, Operation::kReceive);
   Constants constants;
   const bool chunked = !packets();
+  const bool expands = !plan_.ablation.separate_epilogues;
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
       .add("kSources", plan_.attention_ranks, "attention ranks")
       .add("kUnits", units(),
@@ -96,18 +97,22 @@ Result<Kernel> BucketKernels::receive() const {
   blocks = ceil_div<std::int64_t>(units(), own_units);
   if (chunked) {
     set_chunk_shape(kernel, static_cast<int>(blocks), kMaxThreads, constants);
-    add_lane_pieces(chunk, constants);
-    constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
-    constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+    if (expands) {
+      add_lane_pieces(chunk, constants);
+      constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
+      constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+    }
     constants.add("kChunkRows", dispatch_chunk().chunk_rows, "rows under one release flag");
     if (plan_.zero_padding)
       constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word");
   } else {
     PacketShape shape = packets_for(units(), request_.ffn_sms);
-    early_look = shape.one_round;
+    // No look at a row before the exit barrier, and none but the wait where expand takes the rows.
+    early_look = shape.one_round && expands && !plan_.ablation.exit_barrier;
     shape.grid = static_cast<int>(blocks);
     set_packet_shape(kernel, shape, /*with_groups=*/!early_look, constants);
-    constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+    if (expands)
+      constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     add_row_packets(/*with_shares=*/!early_look, constants);
   }
   constants.add("kWarps", kernel.threads / 32, "a CTA");
@@ -131,11 +136,13 @@ Result<Kernel> BucketKernels::receive() const {
                     request_.ffn_sms));
   }
   add_inbox(kernel, plan_.ffn, "table", "Table", "Source", constants);
-  const std::string_view rows = chunked ? "rows" : "row_packets";
-  add_inbox(kernel, plan_.ffn, rows, "Rows", "Source", constants);
-  constants.add(
-      "kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
-      chunked ? "a raw row" : fmt::format("{} packets at most", row_packets(plan_.row_bytes)));
+  if (expands || !chunked) {
+    const std::string_view rows = chunked ? "rows" : "row_packets";
+    add_inbox(kernel, plan_.ffn, rows, "Rows", "Source", constants);
+    constants.add(
+        "kInboxRowBytes", region_of(plan_.ffn, rows).item_bytes,
+        chunked ? "a raw row" : fmt::format("{} packets at most", row_packets(plan_.row_bytes)));
+  }
   if (chunked) add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
   add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
   if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
@@ -147,8 +154,10 @@ Result<Kernel> BucketKernels::receive() const {
   kernel.steps.push_back(step(
       StepKind::kCompute, "rank this CTA's choices, place the experts, publish ends and counts"));
   kernel.steps.push_back(await("rows", "wait for each row that chose a local expert"));
-  kernel.steps.push_back(
-      step(StepKind::kCompute, "write the row once for each local expert that it chose"));
+  if (expands) {
+    kernel.steps.push_back(
+        step(StepKind::kCompute, "write the row once for each local expert that it chose"));
+  }
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "open the generation for reply"));
   return kernel;
 }
@@ -201,46 +210,60 @@ Kernel BucketKernels::reply() const {
   return kernel;
 }
 
-Kernel BucketKernels::collect() const {
-  Kernel kernel = start(Role::kAttention, Operation::kCollect);
-  Constants constants;
+// What collect and reduce have in common: the shape, and how replies are summed.
+void BucketKernels::add_sum_of_replies(Kernel& kernel, Constants& constants) const {
   const bool chunked = !packets();
   const int slots = reply_slots(plan_.ffn_ranks, plan_.top_k);
   const bool single_reply = slots == 1;
+  const bool waits_only =
+      plan_.ablation.separate_epilogues && kernel.operation == Operation::kCollect;
+  const bool copies_rows = !waits_only;
   if (chunked) {
     ChunkShape chunk = chunk_shape(plan_.row_bytes, request_.bucket, request_.attention_sms,
                                    sum_vectors(), sum_threads() / 32);
     set_chunk_shape(kernel, chunk.grid, sum_threads(), constants);
     constants.add("kWarps", kernel.threads / 32, "a CTA")
         .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid));
-    constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_lane_pieces(chunk, constants);
-    constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
-    if (!single_reply)
-      constants.add("kRowsInFlight", kChunkRepliesInFlight, "replies in a lane's registers");
+    if (copies_rows) {
+      constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+      add_lane_pieces(chunk, constants);
+      constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes");
+      if (!single_reply)
+        constants.add("kRowsInFlight", kChunkRepliesInFlight, "replies in a lane's registers");
+    }
     constants.add("kChunkRows", reply_chunk().chunk_rows, "rows under one release flag");
   } else {
     const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
     set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
     constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
-    constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+    if (copies_rows)
+      constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     add_row_packets(/*with_shares=*/true, constants);
   }
   if (!single_reply && !chunked) {
     constants.add("kReplySlots", slots,
                   reply_by_slot() ? "a token's workers, at most its choices" : "one a worker");
   }
-  add_replies(kernel, /*by_slot=*/!single_reply, constants);
+  if (copies_rows || !chunked) add_replies(kernel, /*by_slot=*/!single_reply, constants);
   if (chunked) add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
   add_offset(kernel, plan_.attention, "destinations", "kDestinationsOffset", constants);
-  kernel.constants = constants.take();
   kernel.structure = {{"single_reply", single_reply}};
   if (chunked) kernel.structure["has_view"] = plan_.has_view;
+}
+
+Kernel BucketKernels::collect() const {
+  Kernel kernel = start(Role::kAttention, Operation::kCollect);
+  Constants constants;
+  add_sum_of_replies(kernel, constants);
+  kernel.constants = constants.take();
   kernel.steps.push_back(
       await("replies", "wait for the reply of each worker that a token went to"));
-  kernel.steps.push_back(
-      step(StepKind::kCompute, single_reply ? "write each token's one reply"
-                                            : "sum each token's replies in worker order"));
+  if (!plan_.ablation.separate_epilogues) {
+    kernel.steps.push_back(
+        step(StepKind::kCompute, kernel.structure.at("single_reply")
+                                     ? "write each token's one reply"
+                                     : "sum each token's replies in worker order"));
+  }
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "close the generation"));
   return kernel;
 }

@@ -36,6 +36,14 @@ std::string_view to_string(Operation operation) {
       return "collect";
     case Operation::kCollectView:
       return "collect_view";
+    case Operation::kExpand:
+      return "expand";
+    case Operation::kReduce:
+      return "reduce";
+    case Operation::kIdleExpand:
+      return "idle_expand";
+    case Operation::kIdleReduce:
+      return "idle_reduce";
   }
   fail_unnamed("Operation", operation);
 }
@@ -92,6 +100,10 @@ std::string_view to_string(SignalKind kind) {
       return "release_flag";
     case SignalKind::kDoneWord:
       return "done_word";
+    case SignalKind::kBarrier:
+      return "barrier";
+    case SignalKind::kCounts:
+      return "counts";
   }
   fail_unnamed("SignalKind", kind);
 }

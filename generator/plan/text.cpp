@@ -20,6 +20,24 @@ std::string range(int first, int count) {
   return count == 1 ? number(first) : fmt::format("{}..{}", first, first + count - 1);
 }
 
+bool is_ablation(std::string_view name) {
+  return name == "all_ranks" || name == "entry_barrier" || name == "exit_barrier" ||
+         name == "dummy_experts" || name == "separate_epilogues";
+}
+
+std::string print_ablation(const Ablation& ablation) {
+  std::string text;
+  const auto add = [&text](bool reverted, std::string_view name) {
+    if (reverted) text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  };
+  add(ablation.entry_barrier, "entry_barrier");
+  add(ablation.exit_barrier, "exit_barrier");
+  add(ablation.dummy_experts, "dummy_experts");
+  add(ablation.union_buffers, "union_buffers");
+  add(ablation.separate_epilogues, "separate_epilogues");
+  return text;
+}
+
 std::string print_facts(const ExchangePlan& plan) {
   std::string buckets;
   for (const BucketPlan& bucket : plan.buckets) {
@@ -50,6 +68,7 @@ std::string print_facts(const ExchangePlan& plan) {
                                      plan.host_timeout_ms)});
   table.add({"arch", arches});
   if (plan.traced) table.add({"trace", "on: kernels record when warps pass steps"});
+  if (plan.ablation.any()) table.add({"reverted", print_ablation(plan.ablation)});
   return fmt::format("plan of {}\n\n", plan.name) + table.print(2);
 }
 
@@ -123,18 +142,22 @@ std::string print_summary(const BucketPlan& bucket) {
   table.add({"memory", fmt::format("{} read and written by an attention rank, {} by an ffn rank",
                                    human_bytes(traffic.source_memory_bytes),
                                    human_bytes(traffic.worker_memory_bytes))});
-  table.add({"floor", fmt::format("{:.2f} us = launches {:.2f} + hops {:.2f} + bytes {:.2f}",
+  std::string floor = fmt::format("{:.2f} us = launches {:.2f} + hops {:.2f} + bytes {:.2f}",
                                   bucket.floor.total_us(), bucket.floor.launch_us,
-                                  bucket.floor.hop_us, bucket.floor.bytes_us)});
+                                  bucket.floor.hop_us, bucket.floor.bytes_us);
+  if (bucket.floor.sync_us > 0) floor += fmt::format(" + syncs {:.2f}", bucket.floor.sync_us);
+  table.add({"floor", floor});
   return table.print(2);
 }
 
 std::string print_signals(const BucketPlan& bucket) {
   TextTable table({"signal", "kind", "from", "to", "awaited in", "covers", ">lag"});
   for (const Signal& signal : bucket.signals) {
+    const bool among_all = signal.among_all();
     table.add({signal.name, std::string(to_string(signal.kind)),
-               std::string(to_string(signal.from)), std::string(to_string(signal.to)),
-               signal.flag_region, signal.data_region.empty() ? "-" : signal.data_region,
+               std::string(among_all ? "every rank" : to_string(signal.from)),
+               std::string(among_all ? "every rank" : to_string(signal.to)), signal.flag_region,
+               signal.data_region.empty() ? "-" : signal.data_region,
                number(signal.generation_lag)});
   }
   return "\n" + table.print(2);
@@ -183,11 +206,14 @@ std::string print_kernel(const Kernel& kernel) {
   if (!kernel.structure.empty()) {
     std::string chosen;
     for (const auto& [name, value] : kernel.structure) {
+      if (!value && is_ablation(name)) continue;  // what every plan but a measured one leaves out
       chosen += fmt::format("{}{}{}", chosen.empty() ? "" : ", ", value ? "" : "not ", name);
     }
-    TextTable structure({"", ""});
-    structure.add({"structure", chosen});
-    text += structure.print(4);
+    if (!chosen.empty()) {
+      TextTable structure({"", ""});
+      structure.add({"structure", chosen});
+      text += structure.print(4);
+    }
   }
   return text;
 }

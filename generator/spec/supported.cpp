@@ -104,11 +104,6 @@ class ServedCheck {
   void check_rest() {
     serve_only_false(spec_.stats_cost, "stats.cost");
     serve_only_false(spec_.stats_expert_counts, "stats.expert_counts");
-    for (const std::string_view name : ablation_names()) {
-      if (ablated(spec_, name)) {
-        refuse(spec_.ablation.place, fmt::format("ablation.{} = true", name), "use false");
-      }
-    }
   }
 
   const Spec& spec_;

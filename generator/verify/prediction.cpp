@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "generator/plan/critical_path.h"
 #include "runtime/support/check.h"
 
 namespace afdep::verify {
@@ -133,6 +134,45 @@ LinkTraffic routes(const plan::ExchangePlan& plan, const plan::BucketPlan& bucke
   return link;
 }
 
+// What every rank tells every other one, whatever the routes.
+void add_meetings(const plan::ExchangePlan& plan, const plan::BucketPlan& bucket,
+                  ExchangeTraffic& traffic) {
+  const auto each_link = [&](const auto& visit) {
+    for (int from = 0; from < plan.ranks(); ++from) {
+      for (int to = 0; to < plan.ranks(); ++to) {
+        if (from != to) visit(from, to);
+      }
+    }
+  };
+  const auto is_source = [&](int rank) {
+    const int sources = plan.attention_ranks;
+    return plan.ffn_first ? rank >= plan.ranks() - sources : rank < sources;
+  };
+  for (const plan::Signal& signal : bucket.signals) {
+    if (signal.kind == plan::SignalKind::kBarrier) {
+      each_link([&](int from, int to) {
+        LinkTraffic& link = traffic.links[{from, to}];
+        link.messages += 1;
+        link.flags += 1;
+        link.bytes += kWordBytes;
+      });
+    } else if (signal.kind == plan::SignalKind::kCounts) {
+      const auto packets =
+          static_cast<std::uint64_t>(region_of(plan.ffn, signal.flag_region).items);
+      // Rows of the first part go from sources to workers, of the second the other way.
+      const bool first = signal.name == "no_rows_dispatch";
+      each_link([&](int from, int to) {
+        const bool rows = is_source(from) == first && is_source(to) != first;
+        if (rows) return;
+        LinkTraffic& link = traffic.links[{from, to}];
+        link.messages += packets;
+        link.packets += packets;
+        link.bytes += packets * kPacketBytes;
+      });
+    }
+  }
+}
+
 }  // namespace
 
 LinkTraffic ExchangeTraffic::total() const {
@@ -156,7 +196,6 @@ ExchangeTraffic predict(const plan::ExchangePlan& plan, const ExchangeCase& exch
   const LinkTraffic table = routes(plan, bucket, dispatch);
 
   ExchangeTraffic traffic;
-  bool any_token = false;
   bool any_row = false;
   for (int worker = 0; worker < plan.ffn_ranks; ++worker) {
     const int to = plan.world_rank(plan::Role::kFfn, worker);
@@ -175,13 +214,13 @@ ExchangeTraffic predict(const plan::ExchangePlan& plan, const ExchangeCase& exch
       back.messages += 1;
       back.done += 1;
       back.bytes += kWordBytes;
-      any_token = true;
       any_row |= !routed.empty();
     }
   }
+  add_meetings(plan, bucket, traffic);
   // The table is always awaited; without rows nobody replies, and done words are awaited two
   // exchanges on.
-  traffic.hops = any_row ? static_cast<int>(bucket.critical_path.size()) : any_token ? 1 : 0;
+  traffic.hops = static_cast<int>(plan::longest_chain(plan, bucket, any_row).size());
   return traffic;
 }
 

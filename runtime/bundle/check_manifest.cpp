@@ -90,8 +90,20 @@ void check_regions(Complaints& wrong, std::string_view where, std::span<const Re
 }
 
 Role role_of(Operation operation) {
-  return operation == Operation::kReceive || operation == Operation::kReply ? Role::kFfn
-                                                                            : Role::kAttention;
+  switch (operation) {
+    case Operation::kReceive:
+    case Operation::kReply:
+    case Operation::kExpand:
+    case Operation::kIdleReduce:
+      return Role::kFfn;
+    case Operation::kDispatch:
+    case Operation::kCollect:
+    case Operation::kCollectView:
+    case Operation::kReduce:
+    case Operation::kIdleExpand:
+      break;
+  }
+  return Role::kAttention;
 }
 
 void check_kernel(Complaints& wrong, const Bucket& bucket, const Kernel& kernel) {
@@ -133,6 +145,8 @@ void check_bucket(Complaints& wrong, const Manifest& manifest, const Bucket& buc
     wrong.unless(operations.contains(needed), "bucket {} has no {} kernel", bucket.tokens,
                  to_string(needed));
   }
+  wrong.unless(operations.contains(Operation::kExpand) == operations.contains(Operation::kReduce),
+               "bucket {} has one of the expand and reduce kernels", bucket.tokens);
 }
 
 }  // namespace

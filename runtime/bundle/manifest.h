@@ -13,13 +13,23 @@ namespace afdep::bundle {
 constexpr int kFormatVersion = 1;
 
 enum class Role : std::uint8_t { kAttention, kFfn };
-enum class Operation : std::uint8_t { kDispatch, kReceive, kReply, kCollect, kCollectView };
+enum class Operation : std::uint8_t {
+  kDispatch,
+  kReceive,
+  kReply,
+  kCollect,
+  kCollectView,
+  kExpand,      // FFN, behind receive
+  kReduce,      // attention, behind collect
+  kIdleExpand,  // attention, behind dispatch
+  kIdleReduce,  // FFN, behind reply
+};
 enum class Protocol : std::uint8_t { kFlagInData, kChunked, kBulk };
 enum class IdType : std::uint8_t { kInt32, kInt64 };
 enum class RouteCheck : std::uint8_t { kReport, kTrap, kOff };
 
 std::string_view to_string(Role role);            // "attention", "ffn"
-std::string_view to_string(Operation operation);  // "dispatch", ..., "collect_view"
+std::string_view to_string(Operation operation);  // "dispatch", ..., "idle_reduce"
 std::string_view to_string(Protocol protocol);    // "flag_in_data", "chunked", "bulk"
 std::string_view to_string(IdType type);          // "int32", "int64"
 std::string_view to_string(RouteCheck check);     // "report", "trap", "off"
@@ -68,6 +78,7 @@ struct Kernel {
   int threads = 32;                // a CTA
   int blocks_per_sm = 1;           // that the compiler was told to make room for
   std::int64_t shared_bytes = 0;   // dynamic, as launched
+  bool grid_sync = false;          // its CTAs wait for each other: all must be resident
   std::vector<Compiled> compiled;  // ascending by arch; empty if only emitted
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
@@ -77,7 +88,8 @@ struct Bucket {
   int tokens = 0;
   Protocol protocol = Protocol::kFlagInData;
   std::int64_t receive_rows = 0;  // of a receive tensor: holds any routing of `tokens` a source
-  std::vector<Kernel> kernels;    // dispatch, receive, reply, collect, maybe collect_view
+  std::vector<Kernel>
+      kernels;  // dispatch, receive, reply, collect, maybe collect_view and epilogues
 
   // nullptr if the bucket has no such kernel.
   [[nodiscard]] const Kernel* find(Operation operation) const;

@@ -67,6 +67,7 @@ void visit(Visitor& visitor, K& kernel) {
   visitor("threads", kernel.threads);
   visitor("blocks_per_sm", kernel.blocks_per_sm);
   visitor("shared_bytes", kernel.shared_bytes);
+  visitor("grid_sync", kernel.grid_sync);
   visitor("compiled", kernel.compiled);
 }
 

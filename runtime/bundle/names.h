@@ -15,11 +15,15 @@ template <typename Enum, std::size_t kCount>
 using Names = std::array<std::pair<Enum, std::string_view>, kCount>;
 
 constexpr Names<Role, 2> kRoleNames{{{Role::kAttention, "attention"}, {Role::kFfn, "ffn"}}};
-constexpr Names<Operation, 5> kOperationNames{{{Operation::kDispatch, "dispatch"},
+constexpr Names<Operation, 9> kOperationNames{{{Operation::kDispatch, "dispatch"},
                                                {Operation::kReceive, "receive"},
                                                {Operation::kReply, "reply"},
                                                {Operation::kCollect, "collect"},
-                                               {Operation::kCollectView, "collect_view"}}};
+                                               {Operation::kCollectView, "collect_view"},
+                                               {Operation::kExpand, "expand"},
+                                               {Operation::kReduce, "reduce"},
+                                               {Operation::kIdleExpand, "idle_expand"},
+                                               {Operation::kIdleReduce, "idle_reduce"}}};
 constexpr Names<Protocol, 3> kProtocolNames{{{Protocol::kFlagInData, "flag_in_data"},
                                              {Protocol::kChunked, "chunked"},
                                              {Protocol::kBulk, "bulk"}}};

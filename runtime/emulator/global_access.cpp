@@ -121,6 +121,9 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
       std::memcpy(damaged.data(), value, bytes);
       if (corrupt(kind, damaged.data())) value = damaged.data();
     }
+  } else if (kind == AccessKind::kRelease && self.hops != 0) {
+    // A gate between blocks of the rank: no message, but it passes on what its writer has seen.
+    chains_[reinterpret_cast<std::uintptr_t>(at) >> 4] = self.hops;
   }
   progress();
   switch (kind) {

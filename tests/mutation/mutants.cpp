@@ -183,8 +183,9 @@ std::vector<Mutant> make() {
   // ---- rule 4: faults -------------------------------------------------------------------------
   add({.name = "waits_are_unbounded",
        .rule = Rule::kFault,
-       .edits = {{kWait, "if (now - deadline.start_ns < args.timeout_ns) return false;",
-                  "if (now - deadline.start_ns < args.timeout_ns * 1000000) return false;"}}});
+       .edits = {{kWait, "if (now - deadline.start_ns < args.timeout_ns * kPatience) return false;",
+                  "if (now - deadline.start_ns < args.timeout_ns * kPatience * 1000000) return "
+                  "false;"}}});
   add({.name = "expired_waits_leave_no_record",
        .rule = Rule::kFault,
        .edits = {{kWait, "if (claim(&args.control->abort)) {",

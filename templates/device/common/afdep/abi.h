@@ -28,6 +28,12 @@ enum Phase : uint32_t {
   kPhaseTable = 2,  // receive waits for a source's top-k table
   kPhaseRow = 3,    // receive waits for a source's row
   kPhaseReply = 4,  // collect waits for a worker's reply
+  // Of plans that revert improvements. The awaited rank is numbered attention first; the item is
+  // the Part of the exchange.
+  kPhaseEntry = 5,   // for a rank to come to an entry barrier
+  kPhaseExit = 6,    // for a rank to come to an exit barrier
+  kPhaseCounts = 7,  // for a rank to say that it has no rows
+  kPhaseGrid = 8,    // for another block of the kernel, which is the item
 };
 
 enum RouteError : uint32_t {
@@ -76,7 +82,8 @@ struct CommonArgs {
   uint64_t timeout_ns;  // bound of each wait
   uint32_t index;       // of this rank within its role
   uint32_t reserved;
-  uint8_t* peer[kMaxRanks];  // windows of the other role's ranks, by index within that role
+  // Windows of the other role's ranks, by index within that role, then of the own role's.
+  uint8_t* peer[kMaxRanks];
 };
 static_assert(sizeof(CommonArgs) == 48 + 8 * kMaxRanks, "CommonArgs is filled by the host");
 

@@ -17,7 +17,9 @@ struct Deadline {
 };
 
 // Counts a poll that missed. True when the wait must give up: it expired, which is recorded here
-// and told to the rank's other waits through the abort word, or another wait did.
+// and told to the rank's other waits through the abort word, or another wait did. kPatience: how
+// many times the bound it waits.
+template <uint32_t kPatience = 1>
 AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void* at,
                           const Awaited& awaited, uint32_t generation, uint32_t seen,
                           uint32_t expected) {
@@ -26,7 +28,7 @@ AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void
   if (load_relaxed(&args.control->abort) != 0) return true;
   const uint64_t now = clock_ns();
   if (deadline.start_ns == 0) deadline.start_ns = now;
-  if (now - deadline.start_ns < args.timeout_ns) return false;
+  if (now - deadline.start_ns < args.timeout_ns * kPatience) return false;
   // The abort word is also the claim to the record: host memory offers no atomics to a GPU behind
   // PCIe.
   if (claim(&args.control->abort)) {
