@@ -44,15 +44,26 @@ Kernel BucketKernels::expand() const {
            fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket))
       .add("kTopK", plan_.top_k, "choices of a token");
   if (chunked) {
-    const ChunkShape chunk =
-        chunk_shape(plan_.row_bytes, units(), request_.ffn_sms, kCopyLaneVectors, kMaxThreads / 32);
-    set_chunk_shape(kernel, chunk.grid, kMaxThreads, constants);
+    const ChunkShape chunk = chunk_shape(plan_.row_bytes, units(), request_.ffn_sms,
+                                         kCopyLaneVectors, sum_threads() / 32);
+    set_chunk_shape(kernel, chunk.grid, sum_threads(), constants);
     constants.add("kWarps", kernel.threads / 32, "a CTA")
         .add("kGridWarps", kernel.grid * kernel.threads / 32, fmt::format("{} CTAs", kernel.grid));
     add_lane_pieces(chunk, constants);
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes")
-        .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden))
-        .add("kChunkRows", dispatch_chunk().chunk_rows, "rows under one release flag");
+        .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+    if (bulk()) {
+      const BulkPlan slices = bulk_plan();
+      constants.add("kSliceTokens", slices.slice_tokens, "tokens of a dispatch CTA")
+          .add("kCopyWarps", slices.copy.warps,
+               "of dispatch: token t of a slice is warp t % kCopyWarps's")
+          .add("kChunkRows", slices.chunk_rows, "rows of a dispatch warp under one release flag")
+          .add("kWarpChunks", slices.warp_chunks, "chunks of a dispatch warp")
+          .add("kSliceFlags", slices.slice_flags(), "of the chunks of its copy warps");
+    } else {
+      constants.add("kChunkRows", dispatch_chunk().chunk_rows, "rows under one release flag");
+    }
+    kernel.structure["sliced"] = bulk();
   } else {
     const PacketShape shape = packets_for(units(), request_.ffn_sms);
     set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
@@ -90,7 +101,7 @@ Kernel BucketKernels::idle(Operation operation) const {
   Kernel kernel = start(attention ? Role::kAttention : Role::kFfn, operation);
   kernel.template_path = "kernels/idle_epilogue.cu.in";
   Constants constants;
-  set_chunk_shape(kernel, attention ? request_.attention_sms : request_.ffn_sms, kMaxThreads,
+  set_chunk_shape(kernel, attention ? request_.attention_sms : request_.ffn_sms, sum_threads(),
                   constants);
   kernel.constants = constants.take();
   return kernel;

@@ -18,7 +18,7 @@ Kernel BucketKernels::start(Role role, Operation operation) const {
   // Bulk replies are raw rows under chunk flags too, and are collected alike; a token's only row is
   // sent back as it is.
   const bool collects = operation == Operation::kCollect || operation == Operation::kCollectView ||
-                        operation == Operation::kReduce;
+                        operation == Operation::kReduce || operation == Operation::kExpand;
   const bool copies = operation == Operation::kReply && plan_.top_k == 1;
   const Protocol kind = bulk() && (collects || copies) ? Protocol::kChunked : request_.protocol;
   kernel.template_path = fmt::format("kernels/{}_{}.cu.in", to_string(operation), to_string(kind));

@@ -69,6 +69,10 @@ class BucketKernels {
     std::int64_t own_slices = 0;
     BulkShape expand;  // receive
     std::int64_t receive_shared_bytes = 0;
+    // Rings, their barriers, and what is on its way through them.
+    [[nodiscard]] std::int64_t expand_ring_bytes() const {
+      return expand.ring_bytes + std::int64_t{12} * expand.warps * expand.stages;
+    }
     [[nodiscard]] int slice_flags() const { return copy.warps * warp_chunks; }
   };
   [[nodiscard]] BulkPlan bulk_plan() const;

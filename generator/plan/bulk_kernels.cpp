@@ -75,6 +75,8 @@ Result<Kernel> BucketKernels::receive_bulk() const {
   kernel.blocks_per_sm = 1;
   kernel.register_ceiling = register_ceiling(kernel.threads, 1);
   kernel.shared_bytes = bulk.receive_shared_bytes;
+  const bool expands = !plan_.ablation.separate_epilogues;
+  if (!expands) kernel.shared_bytes -= bulk.expand_ring_bytes();
   Constants constants;
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
       .add("kSources", plan_.attention_ranks, "attention ranks")
@@ -85,15 +87,20 @@ Result<Kernel> BucketKernels::receive_bulk() const {
            fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks))
       .add("kAlignment", plan_.expert_alignment, "rows; an expert starts at a multiple");
   add_threads(kernel, constants);
-  constants.add("kWarps", bulk.expand.warps, "each moves rows through a ring of its own")
-      .add("kStages", bulk.expand.stages, "of a ring, a row each")
-      .add("kLead", bulk.expand.lead, "rows on their way in while an older one goes out")
-      .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+  constants.add("kWarps", bulk.expand.warps,
+                expands ? "each moves rows through a ring of its own" : "a CTA");
+  if (expands) {
+    constants.add("kStages", bulk.expand.stages, "of a ring, a row each")
+        .add("kLead", bulk.expand.lead, "rows on their way in while an older one goes out")
+        .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
+  }
   if (plan_.zero_padding) {
     constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word")
         .add("kBlocks", bulk.blocks, "CTAs");
   }
-  constants.add("kSharedBytes", kernel.shared_bytes, "rings and the prefix table")
+  constants
+      .add("kSharedBytes", kernel.shared_bytes,
+           expands ? "rings and the prefix table" : "the prefix table")
       .add("kOwnUnits", bulk.own_units, fmt::format("{} units over {} CTAs", units(), bulk.blocks))
       .add("kWarpUnits", ceil_div<std::int64_t>(bulk.own_units, bulk.expand.warps),
            "of them, at most")
@@ -121,8 +128,10 @@ Result<Kernel> BucketKernels::receive_bulk() const {
                    "force kernel.protocol: chunked for this bucket");
   }
   add_inbox(kernel, plan_.ffn, "counts", "Counts", "Source", constants);
-  add_inbox(kernel, plan_.ffn, "rows", "Rows", "Source", constants);
-  constants.add("kInboxRowBytes", region_of(plan_.ffn, "rows").item_bytes, "a raw row");
+  if (expands) {
+    add_inbox(kernel, plan_.ffn, "rows", "Rows", "Source", constants);
+    constants.add("kInboxRowBytes", region_of(plan_.ffn, "rows").item_bytes, "a raw row");
+  }
   add_inbox(kernel, plan_.ffn, "choices", "Choices", "Source", constants);
   constants.add("kChoicesTokenBytes", choice_bytes(plan_.top_k), "8 a choice, in units of 16");
   add_inbox(kernel, plan_.ffn, "choice_flags", "ChoiceFlags", "Source", constants);
@@ -135,8 +144,10 @@ Result<Kernel> BucketKernels::receive_bulk() const {
   kernel.steps.push_back(step(StepKind::kCompute, "place the experts, publish ends and counts"));
   kernel.steps.push_back(await("choices", "read the choices of this CTA's units"));
   kernel.steps.push_back(await("rows", "wait for the chunk of each row that chose a local expert"));
-  kernel.steps.push_back(
-      step(StepKind::kCompute, "copy the row to each local expert that it chose"));
+  if (expands) {
+    kernel.steps.push_back(
+        step(StepKind::kCompute, "copy the row to each local expert that it chose"));
+  }
   kernel.steps.push_back(step(StepKind::kAdvanceGeneration, "open the generation for reply"));
   return kernel;
 }
@@ -213,8 +224,7 @@ BucketKernels::BulkPlan BucketKernels::bulk_plan() const {
                                           std::int64_t{plan_.attention_ranks} * bulk.slices * 12 *
                                               count_packets(plan_.local_experts()));
   bulk.expand = bulk_shape(plan_.row_bytes, prefix_table + barrier_bytes());
-  bulk.receive_shared_bytes =
-      bulk.expand.ring_bytes + 12 * bulk.expand.warps * bulk.expand.stages + prefix_table + 256;
+  bulk.receive_shared_bytes = bulk.expand_ring_bytes() + prefix_table + 256;
   return bulk;
 }
 

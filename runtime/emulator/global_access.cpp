@@ -145,8 +145,8 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
   }
   check_model(self);
   note_stored(at, bytes);
-  if (kind == AccessKind::kStoreRelaxed) {
-    // An abort word: every wait of the rank looks at it beside its own word.
+  if (kind == AccessKind::kStoreRelaxed || kind == AccessKind::kClaim) {
+    // An abort word, perhaps: every wait of the rank looks at it beside its own word.
     for_each_poller([&](Thread& thread) {
       if (thread.id.rank == self.id.rank) wake(thread);
     });
