@@ -99,6 +99,9 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
         break;
       case AccessKind::kLoadRelaxed:
         model_->load_relaxed(access, value);
+        // An abort word that is set ends the wait: the next one is another, though it may look
+        // alike.
+        if (*static_cast<const std::uint32_t*>(value) != 0) self.waiting = false;
         break;
       default:
         model_->load(access, value);
@@ -147,6 +150,7 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
   note_stored(at, bytes);
   if (kind == AccessKind::kStoreRelaxed || kind == AccessKind::kClaim) {
     // An abort word, perhaps: every wait of the rank looks at it beside its own word.
+    newest_abort_[self.id.rank] = stores_;
     for_each_poller([&](Thread& thread) {
       if (thread.id.rank == self.id.rank) wake(thread);
     });
@@ -243,6 +247,11 @@ bool Scheduler::corrupt(AccessKind kind, void* value) {
   return true;
 }
 
+std::uint64_t Scheduler::newest_abort(const Thread& thread) const {
+  const auto found = newest_abort_.find(thread.id.rank);
+  return found == newest_abort_.end() ? 0 : found->second;
+}
+
 void Scheduler::poll_missed(Thread& self, const Wait& wait) {
   if (exploration_ != nullptr) {
     const Allocation* const allocation = memory_.find(wait.at, 4);
@@ -264,7 +273,7 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
     // Goes on at once: device code reads its clock after the first poll, and its wait ends with
     // that time as the start.
     switch_out(self);
-  } else if (stale || newest_store_[bucket] > self.look) {
+  } else if (stale || newest_store_[bucket] > self.look || newest_abort(self) > self.look) {
     // The word may have changed after this thread read it: a wait for several words reads others in
     // between.
     switch_out(self);

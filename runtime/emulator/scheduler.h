@@ -5,6 +5,7 @@
 #include <csetjmp>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -115,6 +116,8 @@ class Scheduler {
   // thread's own, or a mistake.
   void raw_access(Thread& self, const void* at, std::uint64_t bytes, bool store, Site site);
   void poll_missed(Thread& self, const Wait& wait);
+  // Number of the newest store to an abort word of the thread's rank; 0: none yet.
+  [[nodiscard]] std::uint64_t newest_abort(const Thread& thread) const;
   std::uint32_t collective(Thread& self, Collective kind, std::uint32_t value,
                            std::uint32_t operand, Site site);
   void sync_block(Thread& self, Site site);
@@ -208,6 +211,8 @@ class Scheduler {
   std::vector<Warp*> runnable_;                // warps with a runnable lane, in no order
   Warp* last_ = nullptr;                       // where the last lane ran
   std::array<Thread*, kBuckets> pollers_{};    // by hash of the awaited 16 bytes
+  // By rank: of the stores to what may be its abort word.
+  std::map<int, std::uint64_t> newest_abort_;
   std::array<std::uint64_t, kBuckets> newest_store_{};
   std::uint64_t stores_ = 0;
   std::uint64_t pollers_count_ = 0;

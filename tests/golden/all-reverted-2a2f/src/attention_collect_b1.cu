@@ -1,0 +1,86 @@
+// afdep: all-reverted-2a2f | attention | collect | bucket 1 | flag_in_data
+// Waits for each token's replies, which reduce sums.
+#include "afdep/abi.h"
+#include "afdep/barrier.cuh"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBoundThreads = 384;              // launched with 352; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                 // leaves 80 registers a thread
+constexpr int kGroupThreads = 352;              // 11 warps take a row
+constexpr int kGroups = 1;                      // rows in flight in a CTA
+constexpr int kGridGroups = 1;                  // 1 CTAs
+constexpr int kRowWords = 1024;                 // two BF16 elements a word
+constexpr int kRunWords = 1;                    // a lane's part of a row is 3 words: one packet
+constexpr int kRowShares = 342;                 // parts of 12 bytes
+constexpr int kReplySlots = 2;                  // one a worker
+constexpr int64_t kRepliesOffset = 1417472;     // worker 0's block of region reply_packets of this rank's window
+constexpr int64_t kRepliesHalfBytes = 2818048;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 704512;   // 128 items of 5504 bytes
+constexpr int64_t kReplyRowBytes = 5504;        // 344 packets at most
+constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
+constexpr int kRanks = 4;                       // numbered attention first
+constexpr int kOwnFirst = 0;                    // number of this role's first rank
+constexpr int kPeerFirst = 2;                   // number of the other role's
+constexpr int64_t kEntryOffset = 4096;          // region entry_combine of every rank's window
+constexpr int64_t kEntryRankBytes = 256;        // a word a rank
+constexpr int64_t kEntryGateOffset = 4128;      // region gates of the workspace
+constexpr int64_t kExitOffset = 5120;           // region exit_combine of every rank's window
+constexpr int64_t kExitRankBytes = 256;         // a word a rank
+constexpr int64_t kExitGateOffset = 4144;       // region gates of the workspace
+constexpr int64_t kNoRowsOffset = 6144;         // region no_rows_combine of every rank's window
+constexpr int64_t kNoRowsHalfBytes = 1024;      // by generation parity
+constexpr int64_t kNoRowsRankBytes = 256;       // 1 items of 16 bytes
+constexpr int kNoRowsPackets = 1;               // nothing to count
+constexpr int kNoRowsToFirst = 0;               // rank number that is told first
+constexpr int kNoRowsToEnd = 4;                 // this rank has no rows
+constexpr int kNoRowsFromFirst = 0;             // rank number that is awaited first
+constexpr int kNoRowsFromEnd = 2;               // rows come from the other role alone
+}  // namespace cfg
+
+using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
+
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
+    afdep_all_reverted_2a2f_collect_b1(const __grid_constant__ CollectArgs args) {
+  await_previous_kernel();  // the dispatch of this exchange
+  release_next_kernel();    // the next dispatch may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  // Entry barrier: every rank has come here before any goes on.
+  pass_barrier<Group>(args.common, cfg::kEntryOffset, cfg::kEntryRankBytes, cfg::kEntryGateOffset,
+                      generation, kPhaseEntry, kSecondPart);
+  // Ranks that have no rows for each other say so, as if each held experts for the other.
+  const int64_t no_rows = cfg::kNoRowsOffset + half_of(generation) * cfg::kNoRowsHalfBytes;
+  if (block_index() == 0 && warp_index() == 0) {
+    send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation);
+  }
+  // Exit barrier: every rank has sent all before any row is read.
+  pass_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, cfg::kExitGateOffset,
+                      generation, kPhaseExit, kSecondPart);
+  const int tokens = static_cast<int>(args.tokens);
+  const uint8_t* const inbox =
+      args.common.window + cfg::kRepliesOffset + half_of(generation) * cfg::kRepliesHalfBytes;
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread = thread_index() % cfg::kGroupThreads;
+  #pragma unroll 1
+  for (int token = block_index() * cfg::kGroups + group; token < tokens;
+       token += cfg::kGridGroups) {
+    const Destinations from =
+        load_destinations(args.common.workspace + cfg::kDestinationsOffset, token);
+    if (from.empty()) continue;
+    const uint8_t* const replies = inbox + token * cfg::kReplyRowBytes;
+    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kGroupThreads) {
+      // Published by reply of every worker in `from`; reduce takes what they say.
+      sum_replies_share<cfg::kReplySlots, false, cfg::kRowWords, cfg::kRunWords>(
+          args.common, replies, cfg::kRepliesSlotBytes, from, token, share, generation);
+    }
+  }
+  if (block_index() == 0 && warp_index() == 0) {
+    await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation, kSecondPart);
+  }
+  mark_finished(args.common, generation);
+}

@@ -1,0 +1,261 @@
+// afdep: all-reverted-2a2f | attention | dispatch | bucket 512 | bulk
+// Each block owns a slice of the tokens. Its copy warps move rows through rings of shared-memory
+// stages straight into the workers' inboxes; its last warp ranks the slice's choices, sends the
+// counts ahead and the choices after them. One release flag a worker and chunk of rows says that
+// the rows are there.
+#include "afdep/abi.h"
+#include "afdep/barrier.cuh"
+#include "afdep/bulk.cuh"
+#include "afdep/exchange.cuh"
+#include "afdep/slice.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBucket = 512;                      // tokens of one source at most
+constexpr int kTopK = 8;                          // choices of a token
+constexpr int kExperts = 128;                     // ids are -1 or less than this
+constexpr int kExpertsPerWorker = 64;             // 128 experts over 2 workers
+constexpr int kWorkers = 2;                       // FFN ranks
+constexpr int kThreads = 416;                     // 13 warps
+constexpr int kBlocksPerSm = 1;                   // leaves 152 registers a thread
+constexpr int kWarps = 13;                        // the last one ranks and sends the choices
+constexpr int kCopyWarps = 12;                    // each moves rows through a ring of its own
+constexpr int kStages = 4;                        // of a ring, a row each
+constexpr int64_t kRowBytes = 4096;               // 2048 x bf16
+constexpr int64_t kSharedBytes = 202416;          // rings and the slice's table
+constexpr int kRouteBatch = 2;                    // tokens of a warp whose ids are in flight
+constexpr int kSliceTokens = 22;                  // 512 tokens over 24 CTAs
+constexpr int kChunkRows = 1;                     // rows of a warp under one release flag
+constexpr int kWarpChunks = 2;                    // chunks of a warp
+constexpr int kSliceFlags = 24;                   // of the chunks of its copy warps
+constexpr int kCountPackets = 11;                 // of a slice for one worker: six experts each
+constexpr int64_t kCountsOffset = 22552576;       // region counts of every worker's window
+constexpr int64_t kCountsHalfBytes = 17408;       // by generation parity
+constexpr int64_t kCountsSourceBytes = 4352;      // 24 items of 176 bytes
+constexpr int64_t kRowsOffset = 5775360;          // region rows of every worker's window
+constexpr int64_t kRowsHalfBytes = 8388608;       // by generation parity
+constexpr int64_t kRowsSourceBytes = 2097152;     // 512 items of 4096 bytes
+constexpr int64_t kInboxRowBytes = 4096;          // a raw row
+constexpr int64_t kChoicesOffset = 22587392;      // region choices of every worker's window
+constexpr int64_t kChoicesHalfBytes = 131072;     // by generation parity
+constexpr int64_t kChoicesSourceBytes = 32768;    // 512 items of 64 bytes
+constexpr int64_t kChoicesTokenBytes = 64;        // 8 a choice, in units of 16
+constexpr int64_t kChoiceFlagsOffset = 22849536;  // region choice_flags of every worker's window
+constexpr int64_t kChoiceFlagsHalfBytes = 1024;   // by generation parity
+constexpr int64_t kChoiceFlagsSourceBytes = 256;  // 24 items of 4 bytes
+constexpr int64_t kFlagsOffset = 22851584;        // region row_flags of every worker's window
+constexpr int64_t kFlagsHalfBytes = 9216;         // by generation parity
+constexpr int64_t kFlagsSourceBytes = 2304;       // 576 items of 4 bytes
+constexpr int64_t kDoneOffset = 8192;             // region done of this rank's window
+constexpr int64_t kDestinationsOffset = 0;        // region destinations of the workspace
+constexpr int kRanks = 4;                         // numbered attention first
+constexpr int kOwnFirst = 0;                      // number of this role's first rank
+constexpr int kPeerFirst = 2;                     // number of the other role's
+constexpr int64_t kEntryOffset = 0;               // region entry_dispatch of every rank's window
+constexpr int64_t kEntryRankBytes = 256;          // a word a rank
+constexpr int64_t kEntryGateOffset = 4096;        // region gates of the workspace
+constexpr int64_t kExitOffset = 1024;             // region exit_dispatch of every rank's window
+constexpr int64_t kExitRankBytes = 256;           // a word a rank
+constexpr int64_t kBlockGatesOffset = 4352;       // region block_gates of the workspace
+constexpr int kGridBlocks = 24;                   // CTAs
+constexpr int64_t kNoRowsOffset = 2048;           // region no_rows_dispatch of every rank's window
+constexpr int64_t kNoRowsHalfBytes = 1024;        // by generation parity
+constexpr int64_t kNoRowsRankBytes = 256;         // 11 items of 16 bytes
+constexpr int kNoRowsPackets = 11;                // counts of a rank's experts, six a packet
+constexpr int kNoRowsToFirst = 0;                 // rank number that is told first
+constexpr int kNoRowsToEnd = 2;                   // rows go to the other role alone
+constexpr int kNoRowsFromFirst = 0;               // rank number that is awaited first
+constexpr int kNoRowsFromEnd = 4;                 // nobody has rows for this rank
+}  // namespace cfg
+
+using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
+
+struct Shared {
+  alignas(128) uint8_t stage[cfg::kCopyWarps][cfg::kStages][cfg::kRowBytes];
+  BulkBarrier loaded[cfg::kCopyWarps][cfg::kStages];
+  SliceTable<cfg::kExperts, cfg::kSliceTokens, cfg::kTopK, cfg::kWarps> slice;
+};
+static_assert(sizeof(Shared) <= cfg::kSharedBytes,
+              "the plan launches with too little shared memory");
+
+extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+    afdep_all_reverted_2a2f_dispatch_b512(const __grid_constant__ DispatchArgs args) {
+  Shared& shared = shared_memory<Shared>();
+  const int warp = warp_index();
+  if (thread_index() == 0) {
+    for (int w = 0; w < cfg::kCopyWarps; ++w) {
+      for (int stage = 0; stage < cfg::kStages; ++stage) init_barrier(shared.loaded[w][stage]);
+    }
+    publish_barriers();
+  }
+  clear_counts<cfg::kThreads>(shared.slice);
+  sync_block();
+  await_previous_kernel();  // the collect of the exchange before this one
+  release_next_kernel();    // the collect may become resident and wait
+  const uint32_t generation = opened_generation(args.common);
+  // Entry barrier: every rank has come here before any goes on.
+  pass_barrier<Group>(args.common, cfg::kEntryOffset, cfg::kEntryRankBytes, cfg::kEntryGateOffset,
+                      generation, kPhaseEntry, kFirstPart);
+  // Ranks that have no rows for each other say so, as if each held experts for the other.
+  const int64_t no_rows = cfg::kNoRowsOffset + half_of(generation) * cfg::kNoRowsHalfBytes;
+  if (block_index() == 0 && warp_index() == 0) {
+    send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation);
+  }
+  const int first_token = block_index() * cfg::kSliceTokens;
+  const int all_tokens = static_cast<int>(args.tokens);
+  const int after = all_tokens - first_token;  // may be negative: an empty slice
+  const int tokens = after < cfg::kSliceTokens ? after : cfg::kSliceTokens;
+  const uint8_t* const x =
+      static_cast<const uint8_t*>(args.x) + static_cast<int64_t>(first_token) * cfg::kRowBytes;
+
+  // This source's place in every worker's inbox.
+  const uint32_t half = half_of(generation);
+  const int64_t counts = cfg::kCountsOffset + half * cfg::kCountsHalfBytes +
+                         args.common.index * cfg::kCountsSourceBytes;
+  const int64_t rows = cfg::kRowsOffset + half * cfg::kRowsHalfBytes +
+                       args.common.index * cfg::kRowsSourceBytes +
+                       first_token * cfg::kInboxRowBytes;
+  const int64_t choices = cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes +
+                          args.common.index * cfg::kChoicesSourceBytes +
+                          first_token * cfg::kChoicesTokenBytes;
+  const int64_t flags = cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes +
+                        args.common.index * cfg::kFlagsSourceBytes +
+                        block_index() * cfg::kSliceFlags * 4;
+  const int64_t choice_flag = cfg::kChoiceFlagsOffset + half * cfg::kChoiceFlagsHalfBytes +
+                              args.common.index * cfg::kChoiceFlagsSourceBytes + block_index() * 4;
+
+  // Copy warp w takes tokens w, w + kCopyWarps, ... of the slice. Its first rows travel while the
+  // routes are read.
+  if (warp < cfg::kCopyWarps && lane_index() == 0) {
+    fence_bulk();  // whoever wrote x used ordinary stores
+    for (int i = 0; i < cfg::kStages; ++i) {
+      const int token = warp + i * cfg::kCopyWarps;
+      if (token < tokens) {
+        bulk_load(shared.stage[warp][i], x + token * cfg::kRowBytes, cfg::kRowBytes,
+                  shared.loaded[warp][i]);
+      }
+    }
+  }
+#pragma unroll 1
+  for (int first = warp; first < cfg::kSliceTokens; first += cfg::kWarps * cfg::kRouteBatch) {
+    int64_t choice[cfg::kRouteBatch];
+    uint32_t weight[cfg::kRouteBatch];
+#pragma unroll
+    for (int i = 0; i < cfg::kRouteBatch; ++i) {
+      const int token = first_token + first + i * cfg::kWarps;
+      choice[i] = load_choice<int64_t, cfg::kTopK>(args.ids, token, all_tokens);
+      weight[i] = load_weight<cfg::kTopK>(args.weights, token, all_tokens);
+    }
+#pragma unroll
+    for (int i = 0; i < cfg::kRouteBatch; ++i) {
+      const int token = first + i * cfg::kWarps;
+      if (token >= cfg::kSliceTokens) continue;
+      // Beyond this source's tokens lie other slices' and nobody's: they have no experts here.
+      const int expert = checked_route<cfg::kExperts, RouteCheck::kReport>(
+          args.common, choice[i], first_token + token, generation);
+      const Destinations to = destinations<cfg::kExpertsPerWorker>(expert);
+      if (lane_index() < cfg::kTopK) {
+        shared.slice.packed[token * cfg::kTopK + lane_index()] =
+            static_cast<uint32_t>(expert) & 0xffffu;
+        shared.slice.weight[token * cfg::kTopK + lane_index()] = weight[i];
+      }
+      if (lane_index() == 0) {
+        shared.slice.destinations[token] = to.mask;
+        if (first_token + token < cfg::kBucket) {
+          store_destinations(args.common.workspace + cfg::kDestinationsOffset, first_token + token,
+                             to);
+        }
+      }
+    }
+  }
+  // Worker w may still read this half for generation - 2: its done word says when it has ended.
+  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation);
+  sync_block();
+  rank_segment(shared.slice, warp);
+  sync_block();
+  sum_segments<cfg::kThreads>(shared.slice);
+  sync_block();
+
+  if (warp == cfg::kCopyWarps) {
+    for (int i = lane_index(); i < cfg::kWorkers * cfg::kCountPackets; i += 32) {
+      const int worker = i / cfg::kCountPackets;
+      const int packet = i % cfg::kCountPackets;
+      const Packet p = counts_packet<cfg::kExpertsPerWorker>(
+          shared.slice, worker * cfg::kExpertsPerWorker, packet, generation);
+      store_packet(args.common.peer[worker] + counts +
+                       (block_index() * cfg::kCountPackets + packet) * kPacketBytes,
+                   p);  // awaited by receive
+    }
+// Every worker gets the choices of every token, so that none reads what an earlier exchange left.
+#pragma unroll 1
+    for (int i = lane_index(); i < cfg::kSliceTokens * cfg::kTopK; i += 32) {
+      const int token = i / cfg::kTopK;
+      if (first_token + token >= cfg::kBucket) continue;
+      const uint32_t packed = ranked_choice(shared.slice, i);
+      const uint32_t weight = shared.slice.weight[i];
+      const int64_t place = choices + token * cfg::kChoicesTokenBytes + i % cfg::kTopK * 8;
+      store_choice(args.common.peer[0] + place, packed, weight);
+      store_choice(args.common.peer[1] + place, packed, weight);
+    }
+    sync_warp();  // all lanes' stores come before the releases below
+    release_flags<cfg::kWorkers>(args.common, choice_flag, ~uint64_t{0},
+                                 generation);  // awaited by receive
+  } else {
+    // Rows of a chunk are closed one by one; its flags follow while the next chunk is under way.
+    uint64_t open = 0;    // workers that get a row of the current chunk
+    uint64_t closed = 0;  // and of the chunk before it, whose copies may still be under way
+    int chunk = 0;
+#pragma unroll 1
+    for (int i = 0; warp + i * cfg::kCopyWarps < tokens; ++i) {
+      const int token = warp + i * cfg::kCopyWarps;
+      const int stage = i % cfg::kStages;
+      const uint64_t mask = shared.slice.destinations[token];
+      if (lane_index() == 0) {
+        await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(i / cfg::kStages) & 1u);
+        for (uint64_t left = mask; left != 0; left &= left - 1) {
+          bulk_store(args.common.peer[lowest_bit(left)] + rows + token * cfg::kInboxRowBytes,
+                     shared.stage[warp][stage], cfg::kRowBytes);
+        }
+        bulk_commit();
+        // The stage of the row before this one is free once it has been read; its next row follows.
+        const int next = token + (cfg::kStages - 1) * cfg::kCopyWarps;
+        if (i > 0 && next < tokens) {
+          bulk_await_read<1>();
+          const int free_stage = (i - 1) % cfg::kStages;
+          bulk_load(shared.stage[warp][free_stage], x + next * cfg::kRowBytes, cfg::kRowBytes,
+                    shared.loaded[warp][free_stage]);
+        }
+      }
+      open |= mask;
+      if ((i + 1) % cfg::kChunkRows != 0) continue;
+      if (chunk > 0) {
+        if (lane_index() == 0) bulk_await<cfg::kChunkRows>();  // the chunk before is in the inboxes
+        sync_warp();                                           // and so for the lanes that say it
+        release_flags<cfg::kWorkers>(args.common, flags + (warp * cfg::kWarpChunks + chunk - 1) * 4,
+                                     closed,
+                                     generation);  // awaited by receive
+      }
+      ++chunk;
+      closed = open;
+      open = 0;
+    }
+    if (lane_index() == 0) bulk_await<0>();
+    sync_warp();
+    if (chunk > 0) {
+      release_flags<cfg::kWorkers>(args.common, flags + (warp * cfg::kWarpChunks + chunk - 1) * 4,
+                                   closed, generation);
+    }
+    release_flags<cfg::kWorkers>(args.common, flags + (warp * cfg::kWarpChunks + chunk) * 4, open,
+                                 generation);
+  }
+  if (block_index() == 0 && warp_index() == 0) {
+    await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation, kFirstPart);
+  }
+  // Exit barrier: this rank ends when every rank has sent all.
+  leave_barrier<Group, cfg::kGridBlocks>(args.common, cfg::kExitOffset, cfg::kExitRankBytes,
+                                         cfg::kBlockGatesOffset, generation, kFirstPart);
+  mark_started(args.common, generation);
+}

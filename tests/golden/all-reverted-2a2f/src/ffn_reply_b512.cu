@@ -1,0 +1,225 @@
+// afdep: all-reverted-2a2f | ffn | reply | bucket 512 | bulk
+// Sums each token's rows on this worker, in top-k order, and sends the sum back to its source.
+// Rows come through rings of shared-memory stages, pieces of kPieceBytes; replies leave from
+// registers as raw rows; one release flag a source and chunk of rows says that they are there.
+#include "afdep/abi.h"
+#include "afdep/barrier.cuh"
+#include "afdep/bulk.cuh"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBucket = 512;                    // tokens of one source at most
+constexpr int kSources = 2;                     // attention ranks
+constexpr int kTopK = 8;                        // choices of a token
+constexpr int kThreads = 384;                   // 12 warps
+constexpr int kBlocksPerSm = 1;                 // leaves 168 registers a thread
+constexpr int kWarps = 12;                      // each takes pieces of rows through a ring of its own
+constexpr int kStages = 4;                      // of a ring, a piece each
+constexpr int64_t kRowBytes = 4096;             // 2048 x bf16
+constexpr int kRowVectors = 256;                // 16-byte vectors of a row
+constexpr int kLaneVectors = 8;                 // of one row, in flight together
+constexpr int kPieces = 1;                      // of a row
+constexpr int64_t kPieceBytes = 4096;           // 32 lanes x kLaneVectors x 16
+constexpr int64_t kSharedBytes = 197632;        // rings
+constexpr int kChunkRows = 2;                   // rows under one release flag
+constexpr int kSourceChunks = 256;              // chunks of one source
+constexpr int kChunks = 512;                    // of all sources
+constexpr int kBlockChunks = 22;                // of a CTA's warps
+constexpr int64_t kRepliesOffset = 9838848;     // worker 0's block of region replies of every source's window
+constexpr int64_t kRepliesHalfBytes = 8388608;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 2097152;  // 512 items of 4096 bytes
+constexpr int64_t kReplyRowBytes = 4096;        // a raw row
+constexpr int64_t kFlagsOffset = 22423808;      // worker 0's block of region reply_flags of every source's window
+constexpr int64_t kFlagsHalfBytes = 4096;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
+constexpr int64_t kDoneOffset = 8192;           // region done of every source's window
+constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
+constexpr int kRanks = 4;                       // numbered attention first
+constexpr int kOwnFirst = 2;                    // number of this role's first rank
+constexpr int kPeerFirst = 0;                   // number of the other role's
+constexpr int64_t kEntryOffset = 4096;          // region entry_combine of every rank's window
+constexpr int64_t kEntryRankBytes = 256;        // a word a rank
+constexpr int64_t kEntryGateOffset = 32800;     // region gates of the workspace
+constexpr int64_t kExitOffset = 5120;           // region exit_combine of every rank's window
+constexpr int64_t kExitRankBytes = 256;         // a word a rank
+constexpr int64_t kBlockGatesOffset = 33024;    // region block_gates of the workspace
+constexpr int kGridBlocks = 24;                 // CTAs
+constexpr int64_t kNoRowsOffset = 6144;         // region no_rows_combine of every rank's window
+constexpr int64_t kNoRowsHalfBytes = 1024;      // by generation parity
+constexpr int64_t kNoRowsRankBytes = 256;       // 1 items of 16 bytes
+constexpr int kNoRowsPackets = 1;               // nothing to count
+constexpr int kNoRowsToFirst = 2;               // rank number that is told first
+constexpr int kNoRowsToEnd = 4;                 // rows go to the other role alone
+constexpr int kNoRowsFromFirst = 0;             // rank number that is awaited first
+constexpr int kNoRowsFromEnd = 4;               // nobody has rows for this rank
+}  // namespace cfg
+
+using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
+
+struct Work {
+  int32_t chunk;
+  int16_t token;  // of the chunk
+  int16_t piece;  // of the row
+  int32_t rows;   // that are summed
+};
+
+struct Shared {
+  alignas(128) uint8_t stage[cfg::kWarps][cfg::kStages][cfg::kPieceBytes];
+  BulkBarrier loaded[cfg::kWarps][cfg::kStages];
+  uint32_t next_chunk;                   // of the block's, which no warp has taken yet
+  Work work[cfg::kWarps][cfg::kStages];  // what the stages' rows belong to, oldest first
+};
+static_assert(sizeof(Shared) <= cfg::kSharedBytes,
+              "the plan launches with too little shared memory");
+
+extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+    afdep_all_reverted_2a2f_reply_b512(const __grid_constant__ ReplyArgs args) {
+  Shared& shared = shared_memory<Shared>();
+  const int warp = warp_index();
+  if (thread_index() == 0) {
+    for (int w = 0; w < cfg::kWarps; ++w) {
+      for (int stage = 0; stage < cfg::kStages; ++stage) init_barrier(shared.loaded[w][stage]);
+    }
+    publish_barriers();
+    shared.next_chunk = 0;
+  }
+  sync_block();
+  await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
+  release_next_kernel();    // the next receive may become resident and wait
+  fence_bulk();             // they used ordinary stores
+  const uint32_t generation = started_generation(args.common);
+  // Entry barrier: every rank has come here before any goes on.
+  pass_barrier<Group>(args.common, cfg::kEntryOffset, cfg::kEntryRankBytes, cfg::kEntryGateOffset,
+                      generation, kPhaseEntry, kSecondPart);
+  // Ranks that have no rows for each other say so, as if each held experts for the other.
+  const int64_t no_rows = cfg::kNoRowsOffset + half_of(generation) * cfg::kNoRowsHalfBytes;
+  if (block_index() == 0 && warp_index() == 0) {
+    send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation);
+  }
+  const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
+  const uint32_t half = half_of(generation);
+
+  // Warps take chunks of tokens as they become free: how many rows a token has here is a matter of
+  // routing.
+  const auto take_chunk = [&]() {
+    uint32_t taken = 0;
+    if (lane_index() == 0) taken = take_shared(shared.next_chunk);
+    const int own = static_cast<int>(shuffle(taken, 0));
+    return own < cfg::kBlockChunks ? block_index() * cfg::kBlockChunks + own : cfg::kChunks;
+  };
+  const auto lane_row_of = [&](int chunk, int i) {
+    const int token = chunk % cfg::kSourceChunks * cfg::kChunkRows + i;
+    if (chunk >= cfg::kChunks || token >= cfg::kBucket) return kNoRow;
+    return load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset,
+                                     chunk / cfg::kSourceChunks * cfg::kBucket + token);
+  };
+
+  // Feeding: the next row's next piece goes into the next stage.
+  int loads = 0;
+  int queued = 0;                 // pieces of tokens that have begun to be fed
+  int next_chunk = take_chunk();  // the token that is fed after this one,
+  int next_token = 0;
+  int next_rows = lane_row_of(next_chunk, 0);  // and lane k's row of it
+  int rows_now = kNoRow;                       // the token that is being fed: lane k's row,
+  uint32_t chosen = 0;                         // the lanes that have one,
+  uint32_t left = 0;                           // those not fed for this piece,
+  int piece = cfg::kPieces;                    // and the piece
+  Work now{};
+  const auto feed = [&]() {
+    while (left == 0) {
+      if (piece + 1 < cfg::kPieces) {
+        ++piece;
+      } else {
+        if (next_chunk >= cfg::kChunks) return;
+        rows_now = next_rows;
+        chosen = lanes_with_row(rows_now);
+        now = Work{next_chunk, static_cast<int16_t>(next_token), 0, count_bits(chosen)};
+        if (++next_token == cfg::kChunkRows) {
+          next_chunk = take_chunk();
+          next_token = 0;
+        }
+        next_rows = lane_row_of(next_chunk, next_token);
+        if (chosen == 0) continue;
+        piece = 0;
+      }
+      left = chosen;
+      now.piece = static_cast<int16_t>(piece);
+      if (lane_index() == 0) shared.work[warp][queued % cfg::kStages] = now;
+      ++queued;
+    }
+    const int64_t row =
+        static_cast<int>(shuffle(static_cast<uint32_t>(rows_now), lowest_bit(left)));
+    left &= left - 1;
+    if (lane_index() == 0) {
+      const int stage = loads % cfg::kStages;
+      bulk_load(shared.stage[warp][stage], rows + row * cfg::kRowBytes + piece * cfg::kPieceBytes,
+                piece_bytes<cfg::kRowBytes, cfg::kPieceBytes>(piece), shared.loaded[warp][stage]);
+    }
+    ++loads;
+  };
+#pragma unroll 1
+  for (int i = 0; i < cfg::kStages; ++i) feed();
+
+  int sums = 0;         // stages that have been added up
+  int open_chunk = -1;  // the chunk whose replies are being sent
+#pragma unroll 1
+  for (int done = 0; done < queued; ++done) {
+    sync_warp();  // lane 0 has described the work
+    const Work work = shared.work[warp][done % cfg::kStages];
+    const int source = work.chunk / cfg::kSourceChunks;
+    const int token = work.chunk % cfg::kSourceChunks * cfg::kChunkRows + work.token;
+    if (work.chunk != open_chunk) {
+      sync_warp();  // all lanes' stores come before the release below
+      if (open_chunk >= 0 && lane_index() == 0) {
+        release_flag(args.common.peer[open_chunk / cfg::kSourceChunks] + cfg::kFlagsOffset +
+                         half * cfg::kFlagsHalfBytes + args.common.index * cfg::kFlagsWorkerBytes +
+                         open_chunk % cfg::kSourceChunks * 4,
+                     generation);  // awaited by collect
+      }
+      open_chunk = work.chunk;
+    }
+    RowSum<4 * cfg::kLaneVectors> sum;
+#pragma unroll 1
+    for (int i = 0; i < work.rows; ++i) {
+      const int stage = sums % cfg::kStages;
+      await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(sums / cfg::kStages) & 1u);
+      add_staged<cfg::kLaneVectors>(sum, shared.stage[warp][stage]);
+      ++sums;
+      sync_warp();  // all lanes have read the stage
+      feed();
+    }
+    const uint32_t slot = args.common.index;
+    uint8_t* const to = args.common.peer[source] + cfg::kRepliesOffset +
+                        half * cfg::kRepliesHalfBytes + slot * cfg::kRepliesSlotBytes +
+                        token * cfg::kReplyRowBytes;
+    store_piece<cfg::kRowVectors>(to, work.piece * 32 * cfg::kLaneVectors + lane_index(),
+                                  rounded<cfg::kLaneVectors>(sum));
+  }
+  sync_warp();  // all lanes' stores come before the release below
+  if (open_chunk >= 0 && lane_index() == 0) {
+    release_flag(args.common.peer[open_chunk / cfg::kSourceChunks] + cfg::kFlagsOffset +
+                     half * cfg::kFlagsHalfBytes + args.common.index * cfg::kFlagsWorkerBytes +
+                     open_chunk % cfg::kSourceChunks * 4,
+                 generation);  // awaited by collect
+  }
+  if (block_index() == 0 && warp_index() == 0) {
+    await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation, kSecondPart);
+  }
+  // Exit barrier: this rank ends when every rank has sent all.
+  leave_barrier<Group, cfg::kGridBlocks>(args.common, cfg::kExitOffset, cfg::kExitRankBytes,
+                                         cfg::kBlockGatesOffset, generation, kSecondPart);
+  // Receive has ended, so every inbox word of this generation is read: each source may write this
+  // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
+  // dispatch, two generations on.
+  if (block_index() == 0) {
+    for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
+      release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
+    }
+  }
+  mark_finished(args.common, generation);
+}

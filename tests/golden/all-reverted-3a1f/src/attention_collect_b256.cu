@@ -1,0 +1,75 @@
+// afdep: all-reverted-3a1f | attention | collect | bucket 256 | bulk
+// Waits for the flags of each token's replies, which reduce sums.
+#include "afdep/abi.h"
+#include "afdep/barrier.cuh"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kThreads = 384;               // 12 warps
+constexpr int kBlocksPerSm = 1;             // leaves 168 registers a thread
+constexpr int kWarps = 12;                  // a CTA
+constexpr int kGridWarps = 264;             // 22 CTAs
+constexpr int kChunkRows = 2;               // rows under one release flag
+constexpr int64_t kFlagsOffset = 1412864;   // worker 0's block of region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 2048;   // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 512;  // 128 items of 4 bytes
+constexpr int64_t kDestinationsOffset = 0;  // region destinations of the workspace
+constexpr int kRanks = 4;                   // numbered attention first
+constexpr int kOwnFirst = 0;                // number of this role's first rank
+constexpr int kPeerFirst = 3;               // number of the other role's
+constexpr int64_t kEntryOffset = 6144;      // region entry_combine of every rank's window
+constexpr int64_t kEntryRankBytes = 256;    // a word a rank
+constexpr int64_t kEntryGateOffset = 2080;  // region gates of the workspace
+constexpr int64_t kExitOffset = 7168;       // region exit_combine of every rank's window
+constexpr int64_t kExitRankBytes = 256;     // a word a rank
+constexpr int64_t kExitGateOffset = 2096;   // region gates of the workspace
+constexpr int64_t kNoRowsOffset = 8192;     // region no_rows_combine of every rank's window
+constexpr int64_t kNoRowsHalfBytes = 1024;  // by generation parity
+constexpr int64_t kNoRowsRankBytes = 256;   // 1 items of 16 bytes
+constexpr int kNoRowsPackets = 1;           // nothing to count
+constexpr int kNoRowsToFirst = 0;           // rank number that is told first
+constexpr int kNoRowsToEnd = 4;             // this rank has no rows
+constexpr int kNoRowsFromFirst = 0;         // rank number that is awaited first
+constexpr int kNoRowsFromEnd = 3;           // rows come from the other role alone
+}  // namespace cfg
+
+using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
+
+extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+    afdep_all_reverted_3a1f_collect_b256(const __grid_constant__ CollectArgs args) {
+  await_previous_kernel();  // the dispatch of this exchange
+  release_next_kernel();    // the next dispatch may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  // Entry barrier: every rank has come here before any goes on.
+  pass_barrier<Group>(args.common, cfg::kEntryOffset, cfg::kEntryRankBytes, cfg::kEntryGateOffset,
+                      generation, kPhaseEntry, kSecondPart);
+  // Ranks that have no rows for each other say so, as if each held experts for the other.
+  const int64_t no_rows = cfg::kNoRowsOffset + half_of(generation) * cfg::kNoRowsHalfBytes;
+  if (block_index() == 0 && warp_index() == 0) {
+    send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation);
+  }
+  // Exit barrier: every rank has sent all before any row is read.
+  pass_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, cfg::kExitGateOffset,
+                      generation, kPhaseExit, kSecondPart);
+  const int tokens = static_cast<int>(args.tokens);
+  const uint32_t half = half_of(generation);
+  const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
+#pragma unroll 1
+  for (int token = block_index() * cfg::kWarps + warp_index(); token < tokens;
+       token += cfg::kGridWarps) {
+    const Destinations from =
+        load_destinations(args.common.workspace + cfg::kDestinationsOffset, token);
+    // Published by reply of every worker in `from`, after the rows of the chunk.
+    await_replies(args.common, flags + token / cfg::kChunkRows * 4, cfg::kFlagsWorkerBytes, from,
+                  token, generation);
+  }
+  if (block_index() == 0 && warp_index() == 0) {
+    await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(
+        args.common, no_rows, cfg::kNoRowsRankBytes, generation, kSecondPart);
+  }
+  mark_finished(args.common, generation);
+}

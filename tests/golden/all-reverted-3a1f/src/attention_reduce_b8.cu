@@ -1,0 +1,56 @@
+// afdep: all-reverted-3a1f | attention | reduce | bucket 8 | flag_in_data
+// Takes each token's one reply, for which collect has waited.
+// A token without experts is zero.
+#include "afdep/abi.h"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBoundThreads = 384;             // launched with 352; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
+constexpr int kGroupThreads = 352;             // 11 warps take a row
+constexpr int kGroups = 1;                     // rows in flight in a CTA
+constexpr int kGridGroups = 8;                 // 8 CTAs
+constexpr int64_t kRowBytes = 4096;            // 2048 x bf16
+constexpr int kRowWords = 1024;                // two BF16 elements a word
+constexpr int kRunWords = 1;                   // a lane's part of a row is 3 words: one packet
+constexpr int kRowShares = 342;                // parts of 12 bytes
+constexpr int64_t kRepliesOffset = 142592;     // worker 0's block of region reply_packets of this rank's window
+constexpr int64_t kRepliesHalfBytes = 176128;  // by generation parity
+constexpr int64_t kReplyRowBytes = 5504;       // 344 packets at most
+constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
+    afdep_all_reverted_3a1f_reduce_b8(const __grid_constant__ CollectArgs args) {
+  await_previous_kernel();  // the collect of this exchange
+  release_next_kernel();    // the next dispatch may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  const int tokens = static_cast<int>(args.tokens);
+  const uint8_t* const inbox =
+      args.common.window + cfg::kRepliesOffset + half_of(generation) * cfg::kRepliesHalfBytes;
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread = thread_index() % cfg::kGroupThreads;
+  #pragma unroll 1
+  for (int token = block_index() * cfg::kGroups + group; token < tokens;
+       token += cfg::kGridGroups) {
+    const Destinations from =
+        load_destinations(args.common.workspace + cfg::kDestinationsOffset, token);
+    uint8_t* const to =
+        static_cast<uint8_t*>(args.out) + static_cast<int64_t>(token) * cfg::kRowBytes;
+    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kGroupThreads) {
+      Share<cfg::kRunWords> sum{};
+      const uint8_t* const replies = inbox + token * cfg::kReplyRowBytes;
+      // Published by reply of every worker in `from`.
+      if (!from.empty()) {
+        const Awaited awaited{kPhaseReply, static_cast<uint32_t>(lowest_bit(from.mask)),
+                              static_cast<uint32_t>(token)};
+        sum = await_share<cfg::kRowWords, cfg::kRunWords>(args.common, replies, share, generation,
+                                                          awaited);
+      }
+      store_share<cfg::kRowWords>(to, share, sum);
+    }
+  }
+}

@@ -1,0 +1,17 @@
+// afdep: all-reverted-3a1f | ffn | idle_reduce | bucket 256 | bulk
+// The epilogue of a rank whose experts, or whose tokens, are none: nothing to do.
+#include "afdep/abi.h"
+#include "afdep/thread.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kThreads = 384;    // 12 warps
+constexpr int kBlocksPerSm = 1;  // leaves 168 registers a thread
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+    afdep_all_reverted_3a1f_idle_reduce_b256(const __grid_constant__ ReplyArgs) {
+  await_previous_kernel();  // so that whoever waits for this one waits for that one
+  release_next_kernel();
+}
