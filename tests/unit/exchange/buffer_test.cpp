@@ -47,7 +47,10 @@ TEST_F(BufferTest, PassesTheKernelWhatItsRankOwns) {
   EXPECT_TRUE(backend_.owns(args.common.window));
   EXPECT_TRUE(backend_.owns(args.common.peer[0]));
   EXPECT_NE(args.common.peer[0], args.common.window);
-  EXPECT_EQ(args.common.peer[1], nullptr);  // one FFN rank
+  // One FFN rank; then the windows of both attention ranks, of which this is the second.
+  EXPECT_TRUE(backend_.owns(args.common.peer[1]));
+  EXPECT_EQ(args.common.peer[2], args.common.window);
+  EXPECT_EQ(args.common.peer[3], nullptr);
 }
 
 TEST_F(BufferTest, SourcesAreTheWorkersPeersByTheirIndex) {

@@ -56,6 +56,39 @@ TEST(FaultReport, NamesWhoWaitedForWhomAndWhat) {
   EXPECT_EQ(describe(done, manifest, 5, 30000).code, ErrorCode::kWaitTimedOut);
 }
 
+// Where all ranks meet they are numbered attention first: number 6 of 4A4F is worker 2, world
+// rank 2.
+TEST(FaultReport, NamesTheRankThatDoesNotComeToABarrier) {
+  const bundle::Manifest manifest = manifest_4a4f();
+  WaitFault fault = wait_fault(kPhaseEntry);
+  fault.peer = 6;
+  fault.item = 1;
+  EXPECT_EQ(describe(fault, manifest, 5, 30000).message,
+            "rank 5 (attention 1) waited 30000 ms at the entry barrier of dispatch for worker 2 to "
+            "come in generation 17: saw 15");
+  EXPECT_THAT(describe(fault, manifest, 5, 30000).note, HasSubstr("why rank 2 (ffn 2) is late"));
+  fault.phase = kPhaseExit;
+  fault.peer = 1;
+  fault.item = 2;
+  EXPECT_EQ(
+      describe(fault, manifest, 3, 30000).message,
+      "rank 3 (ffn 3) waited 30000 ms at the exit barrier of reply for attention 1 to come in "
+      "generation 17: saw 15");
+  fault.phase = kPhaseCounts;
+  EXPECT_EQ(
+      describe(fault, manifest, 5, 30000).message,
+      "rank 5 (attention 1) waited 30000 ms in collect for attention 1's counts of generation "
+      "17: saw 15");
+  fault.phase = kPhaseGrid;
+  fault.item = 3;
+  EXPECT_EQ(describe(fault, manifest, 5, 30000).message,
+            "rank 5 (attention 1) waited 30000 ms for block 3 of its own kernel in generation 17: "
+            "saw 15");
+  fault.phase = kPhaseEntry;
+  fault.peer = 8;  // of eight ranks: none
+  EXPECT_THAT(describe(fault, manifest, 5, 30000).message, HasSubstr("for rank number 8 to come"));
+}
+
 TEST(FaultReport, NamesTheTokenChoiceAndValueOfABadId) {
   RouteFault fault{.state = 2,
                    .error = kRouteOutOfRange,

@@ -162,6 +162,21 @@ TEST(Residency, ARankAloneOnItsGpuAlwaysFits) {
               ::testing::Each(true));
 }
 
+// Blocks that wait for each other must all be there, also on a GPU of one's own: 10 fit an SM.
+TEST(Residency, BlocksInStepFitAsAWhole) {
+  bundle::Manifest manifest = bundle::sample_manifest();
+  bundle::Kernel& kernel = manifest.buckets[1].kernels[1];
+  kernel.grid_sync = true;
+  kernel.grid = 20;
+  EXPECT_TRUE(check_residency(manifest, "sm_90a", kHopper, 2, 1).ok());
+  kernel.grid = 21;
+  const Result<Residency> refused = check_residency(manifest, "sm_90a", kHopper, 2, 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.diagnostics().front().message,
+            "the 21 CTAs of afdep_sample_receive_b4 wait for each other, and the GPU holds 2 SMs x "
+            "10 CTAs = 20 (of 64 threads, 48 registers a thread and 1024 bytes of shared memory)");
+}
+
 TEST_F(BufferTest, CreationRefusesWhatCannotBeResident) {
   backend_.limits = kHopper;
   backend_.sms = 1;

@@ -17,14 +17,14 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // 128-byte rows; experts 0 to 3 on worker 0, 4 to 7 on worker 1. FFN ranks are world ranks 0 and 1.
-plan::ExchangePlan plan_of(const char* protocol) {
+plan::ExchangePlan plan_of(const char* protocol, const char* ablation = "") {
   const std::string text = std::string(R"(schema_version: 1
 name: counted
 model: {hidden_size: 64, num_experts: 8, top_k: 2}
 topology: {ratio: "1A2F"}
 capacity: {tokens_per_rank: 4, buckets: [4]}
 kernel: {protocol: )") + protocol +
-                           "}\n";
+                           "}\nablation: {" + ablation + "}\n";
   const Result<spec::Spec> spec = spec::parse(text, "counted.yaml");
   if (!spec.ok()) throw std::runtime_error(to_string(spec.diagnostics()));
   Result<plan::ExchangePlan> plan = plan_exchange(*spec);
@@ -103,6 +103,34 @@ TEST(Prediction, DifferencesAreNamed) {
   EXPECT_THAT(differences(seen, right),
               ElementsAre("rank 0 to rank 2: 2 done words, the plan predicts 1",
                           "3 serialized hops, the plan predicts 2"));
+}
+
+// Every rank tells both others, in both parts of the exchange.
+TEST(Prediction, BarriersReachEveryRank) {
+  const ExchangeTraffic plain = predict(plan_of("flag_in_data"), three_tokens());
+  const ExchangeTraffic traffic =
+      predict(plan_of("flag_in_data", "entry_barrier: true"), three_tokens());
+  EXPECT_EQ(traffic.links.size(), 6U);
+  const LinkTraffic two_words{.messages = 2, .bytes = 8, .packets = 0, .flags = 2, .done = 0};
+  EXPECT_EQ(traffic.links.at({0, 1}), two_words);
+  EXPECT_EQ(traffic.links.at({1, 0}), two_words);
+  EXPECT_EQ(traffic.links.at({2, 0}).messages, plain.links.at({2, 0}).messages + 2);
+  EXPECT_EQ(traffic.links.at({0, 2}).flags, 2U);
+  // entry -> rows -> the workers' entry to the second part -> replies.
+  EXPECT_EQ(traffic.hops, 4);
+}
+
+// Four experts a rank fit one packet of counts. Nobody counts where rows may go: from the source to
+// the workers first, back in the second part.
+TEST(Prediction, RanksWithoutRowsForEachOtherSaySo) {
+  const ExchangeTraffic plain = predict(plan_of("flag_in_data"), three_tokens());
+  const ExchangeTraffic traffic =
+      predict(plan_of("flag_in_data", "dummy_experts: true"), three_tokens());
+  EXPECT_EQ(traffic.links.at({0, 1}),
+            (LinkTraffic{.messages = 2, .bytes = 32, .packets = 2, .flags = 0, .done = 0}));
+  EXPECT_EQ(traffic.links.at({2, 0}).packets, plain.links.at({2, 0}).packets + 1);
+  EXPECT_EQ(traffic.links.at({0, 2}).packets, plain.links.at({0, 2}).packets + 1);
+  EXPECT_EQ(traffic.hops, 2);
 }
 
 }  // namespace
