@@ -63,7 +63,10 @@ Arguments arguments_of(const plan::ExchangePlan& plan, const plan::Kernel& kerne
   for (const auto& [name, holds] : kernel.structure) {
     arguments.add(name, holds);
   }
-  if (!kernel.structure.contains("trace")) arguments.add("trace", false);
+  // Templates of epilogues know no trace but in what they share with receive and collect.
+  if (!kernel.structure.contains("trace") && !plan::is_epilogue(kernel.operation)) {
+    arguments.add("trace", false);
+  }
   if (kernel.template_path.ends_with("_chunked.cu.in") &&
       kernel.operation != plan::Operation::kDispatch &&
       kernel.operation != plan::Operation::kReceive) {

@@ -64,6 +64,7 @@ Kernel BucketKernels::expand() const {
       constants.add("kChunkRows", dispatch_chunk().chunk_rows, "rows under one release flag");
     }
     kernel.structure["sliced"] = bulk();
+    kernel.structure["trace"] = false;
   } else {
     const PacketShape shape = packets_for(units(), request_.ffn_sms);
     set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
@@ -89,6 +90,7 @@ Kernel BucketKernels::reduce() const {
   Constants constants;
   add_sum_of_replies(kernel, constants);
   kernel.constants = constants.take();
+  kernel.structure["trace"] = false;
   kernel.steps.push_back(
       step(StepKind::kCompute, kernel.structure.at("single_reply")
                                    ? "write each token's one reply"

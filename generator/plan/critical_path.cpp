@@ -76,13 +76,13 @@ class Simulation {
       if (!published_.contains({signal.name, sender})) return false;
     }
     Chain& seen = program(role).seen;
-    bool first = true;
     for (const Role sender : senders) {
       Chain chain = published_.at({signal.name, sender});
       chain.back().to = operation;
-      // Of equals the newest step, and there the message from the other role.
-      if (first ? chain.size() >= seen.size() : chain.size() > seen.size()) seen = std::move(chain);
-      first = false;
+      // Of equals the newest message with data.
+      if (signal.among_all() ? chain.size() > seen.size() : chain.size() >= seen.size()) {
+        seen = std::move(chain);
+      }
     }
     return true;
   }

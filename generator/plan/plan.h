@@ -28,6 +28,12 @@ enum class IdType : std::uint8_t { kInt32, kInt64 };
 enum class RouteCheck : std::uint8_t { kReport, kTrap, kOff };
 enum class Arch : std::uint8_t { kSm90a, kSm100a };
 
+// Launched behind another kernel by the same call.
+constexpr bool is_epilogue(Operation operation) {
+  return operation == Operation::kExpand || operation == Operation::kReduce ||
+         operation == Operation::kIdleExpand || operation == Operation::kIdleReduce;
+}
+
 std::string_view to_string(Role role);            // "attention", "ffn"
 std::string_view to_string(Operation operation);  // "dispatch", "receive", "reply", "collect",
                                                   // "collect_view", "expand", ...

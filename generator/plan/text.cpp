@@ -20,9 +20,9 @@ std::string range(int first, int count) {
   return count == 1 ? number(first) : fmt::format("{}..{}", first, first + count - 1);
 }
 
-bool is_ablation(std::string_view name) {
-  return name == "all_ranks" || name == "entry_barrier" || name == "exit_barrier" ||
-         name == "dummy_experts" || name == "separate_epilogues";
+bool is_exception(std::string_view name) {
+  return name == "trace" || name == "all_ranks" || name == "entry_barrier" ||
+         name == "exit_barrier" || name == "dummy_experts" || name == "separate_epilogues";
 }
 
 std::string print_ablation(const Ablation& ablation) {
@@ -206,7 +206,7 @@ std::string print_kernel(const Kernel& kernel) {
   if (!kernel.structure.empty()) {
     std::string chosen;
     for (const auto& [name, value] : kernel.structure) {
-      if (!value && is_ablation(name)) continue;  // what every plan but a measured one leaves out
+      if (!value && is_exception(name)) continue;  // what all but plans for measurement leave out
       chosen += fmt::format("{}{}{}", chosen.empty() ? "" : ", ", value ? "" : "not ", name);
     }
     if (!chosen.empty()) {

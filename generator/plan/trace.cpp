@@ -26,8 +26,13 @@ int trace_block(Operation operation) {
     case Operation::kCollect:
     case Operation::kCollectView:
       return 1;
+    case Operation::kExpand:
+    case Operation::kReduce:
+    case Operation::kIdleExpand:
+    case Operation::kIdleReduce:
+      break;  // epilogues are not recorded
   }
-  fail_check("unknown operation", std::source_location::current());
+  fail_check("not an operation that is recorded", std::source_location::current());
 }
 
 // The largest grid and CTA of a role, in any bucket.
@@ -77,7 +82,7 @@ ExchangePlan traced(ExchangePlan plan) {
     const Region& region = region_of(*layout, kTraceRegion);
     for (BucketPlan& bucket : plan.buckets) {
       for (Kernel& kernel : bucket.kernels) {
-        if (kernel.role != layout->role) continue;
+        if (kernel.role != layout->role || is_epilogue(kernel.operation)) continue;
         kernel.structure["trace"] = true;
         kernel.constants.push_back(
             {"kTraceOffset", region.offset + trace_block(kernel.operation) * region.peer_bytes,

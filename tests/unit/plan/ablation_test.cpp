@@ -95,8 +95,10 @@ TEST(Ablation, BarriersLengthenTheCriticalPath) {
   EXPECT_EQ(path_of(plan_of("entry_barrier: true", "2A1F")),
             "receive -entry_dispatch-> dispatch; dispatch -rows-> receive; "
             "reply -replies-> collect; ");
-  // entry, table, exit of the first part; entry of the second, replies.
-  EXPECT_EQ(plan_of(kAll).buckets[0].critical_path.size(), 5U);
+  // Entry, table and exit of the first part; entry, counts and exit of the second.
+  EXPECT_EQ(plan_of(kAll).buckets[0].critical_path.size(), 6U);
+  // The exit of the first part comes behind the table; replies come behind that exit.
+  EXPECT_EQ(plan_of("exit_barrier: true").buckets[0].critical_path.size(), 3U);
   EXPECT_EQ(plan_of("dummy_experts: true").buckets[0].critical_path.size(), 2U);
 }
 
