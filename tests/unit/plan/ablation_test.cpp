@@ -103,10 +103,12 @@ TEST(Ablation, BarriersLengthenTheCriticalPath) {
 }
 
 TEST(Ablation, BlocksOfAKernelWithABarrierMustBeResident) {
-  for (const Kernel& kernel : plan_of("exit_barrier: true").buckets[0].kernels) {
+  const ExchangePlan barriers = plan_of("exit_barrier: true");
+  for (const Kernel& kernel : barriers.buckets[0].kernels) {
     EXPECT_TRUE(kernel.grid_sync) << kernel.symbol;
   }
-  for (const Kernel& kernel : plan_of("dummy_experts: true").buckets[0].kernels) {
+  const ExchangePlan counts = plan_of("dummy_experts: true");
+  for (const Kernel& kernel : counts.buckets[0].kernels) {
     EXPECT_FALSE(kernel.grid_sync) << kernel.symbol;
   }
 }
