@@ -17,14 +17,23 @@ bool holds_replies(const ExchangePlan& plan, const Region& region) {
   });
 }
 
+// Done words lie in one block, whoever writes them.
+bool holds_done_words(const ExchangePlan& plan, const Region& region) {
+  return std::ranges::any_of(plan.buckets, [&](const BucketPlan& bucket) {
+    return std::ranges::any_of(bucket.signals, [&](const Signal& signal) {
+      return signal.kind == SignalKind::kDoneWord && signal.flag_region == region.name;
+    });
+  });
+}
+
 std::int64_t union_bytes(const ExchangePlan& plan, const RoleLayout& layout, int writers) {
   std::int64_t total = 0;
   for (const Region& region : layout.window) {
     int blocks = region.peers == writers ? plan.ranks() : region.peers;
     if (layout.role == Role::kAttention && holds_replies(plan, region)) {
       blocks = std::min(plan.ranks(), plan.top_k);
-    } else if (region.name == kViewRegion) {
-      blocks = region.peers;  // the rank itself writes it
+    } else if (region.name == kViewRegion || holds_done_words(plan, region)) {
+      blocks = region.peers;  // the rank itself writes the view
     }
     const std::int64_t bytes = region.halves * blocks * region.peer_bytes;
     total += (bytes + kRegionAlignment - 1) / kRegionAlignment * kRegionAlignment;
