@@ -42,8 +42,26 @@ ClockRef Clocks::join(const ClockRef& a, const ClockRef& b) {
   return joined;
 }
 
+bool VectorClock::includes(const VectorClock& other) const {
+  for (std::size_t i = 0; i < other.launches_.size(); ++i) {
+    if (other.launches_[i] > (i < launches_.size() ? launches_[i] : 0)) return false;
+  }
+  if (other.entries_.size() > entries_.size()) return false;
+  auto mine = entries_.begin();
+  for (const Entry& entry : other.entries_) {
+    while (mine != entries_.end() && mine->agent < entry.agent) ++mine;
+    if (mine == entries_.end() || mine->agent != entry.agent || mine->time < entry.time) {
+      return false;
+    }
+  }
+  return true;
+}
+
 ClockRef Clocks::merge(const ClockRef& a_ref, const VectorClock& b, const ClockRef& b_ref) {
   const VectorClock& a = *a_ref.get();
+  // Most joins teach nothing new.
+  if (a.includes(b)) return a_ref;
+  if (b_ref.get() != nullptr && b.includes(a)) return b_ref;
   auto made = std::make_unique<VectorClock>();
   made->launches_.resize(std::max(a.launches_.size(), b.launches_.size()));
   for (std::size_t i = 0; i < made->launches_.size(); ++i) {
@@ -74,11 +92,8 @@ ClockRef Clocks::merge(const ClockRef& a_ref, const VectorClock& b, const ClockR
       ++y;
     }
   }
-  // Most joins teach nothing new.
+  // What a knew of ended kernels may be all that is missing.
   if (made->launches_ == a.launches_ && merged == a.entries_) return a_ref;
-  if (b_ref.get() != nullptr && made->launches_ == b.launches_ && merged == b.entries_) {
-    return b_ref;
-  }
   merged.shrink_to_fit();
   return ClockRef(made.release());
 }

@@ -55,6 +55,8 @@ class VectorClock {
   [[nodiscard]] bool covers(const LaunchOrder& order) const {
     return order.stream < launches_.size() && launches_[order.stream] >= order.launch;
   }
+  // True if it covers all that `other` does, as far as the entries themselves tell.
+  [[nodiscard]] bool includes(const VectorClock& other) const;
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
  private:
