@@ -130,6 +130,8 @@ class Runner {
     const Result<spec::Spec> spec = spec::parse(run.spec_text, file);
     AFDEP_CHECK(spec.ok(), "a printed spec is refused: " + to_string(spec.diagnostics()));
     CellOptions options = options_.cell;
+    // Cells share out the schedules.
+    options.first_seed = static_cast<std::uint64_t>(run.cell.number);
     // Nothing is gained from running what must not be accepted.
     if (run.cell.must_refuse) options.compile = options.verify = false;
     return to_json(run_cell(*spec, run.spec_text, file, options, tell));

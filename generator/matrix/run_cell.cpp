@@ -12,6 +12,8 @@
 namespace afdep::matrix {
 namespace {
 
+constexpr int kSeeds = 2;
+
 // The machine's fault if one of them is, since no spec can repair it.
 bool is_environment(const Diagnostics& diagnostics) {
   return std::ranges::any_of(diagnostics,
@@ -108,7 +110,9 @@ CellResult run_cell(const spec::Spec& spec, std::string_view text, const std::st
   if (options.verify) {
     tell("verify");
     verify::VerifyOptions verify_options;
-    verify_options.seeds = options.seeds;
+    verify_options.seeds =
+        options.seeds != 0 ? options.seeds : std::min(kSeeds, verify::default_seeds(plan->ranks()));
+    verify_options.first_seed = options.first_seed;
     const Result<verify::VerifyReport> report = verify::verify(text, file, verify_options);
     if (!report) return stopped(Outcome::kFailed, report.diagnostics(), std::move(result));
     result.verified = facts_of(*report);

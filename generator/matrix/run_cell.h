@@ -1,6 +1,7 @@
 // One cell from spec to verdict, in this process.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -12,7 +13,8 @@
 namespace afdep::matrix {
 
 struct CellOptions {
-  int seeds = 0;        // of verification; 0: verify's default
+  int seeds = 0;  // of verification; 0: two, or verify's default if that is less
+  std::uint64_t first_seed = 1;
   bool compile = true;  // with NVRTC, for the spec's architectures
   bool verify = true;   // on the emulator
 };

@@ -30,7 +30,8 @@ const Scale& scale_of(int ranks) {
   static const std::vector<Scale> kScales{
       // Rows of 33 to 35 vectors: more than a warp moves at once, and a tail. Chunks of several
       // rows.
-      {8, {264, 272, 280}, 2, 3, {2, 3, 5, 9, 17, 33, 48}, {37, 70}, {131, 150}, true},
+      {4, {264, 272, 280}, 2, 3, {2, 3, 5, 9, 17, 33, 48}, {37, 70}, {131, 150}, true},
+      {8, {264, 272, 280}, 2, 2, {2, 3, 5, 9, 17, 33, 48}, {37, 70}, {131, 150}, true},
       {32, {72, 56, 64}, 1, 2, {2, 3, 5, 9, 17, 24}, {3, 5, 9, 17, 24}, {53, 60}, true},
       {0, {72, 56, 64}, 1, 1, {2, 3}, {3, 5}, {5, 7}, false},
   };

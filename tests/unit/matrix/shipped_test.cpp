@@ -45,13 +45,18 @@ TEST(ShippedMatrices, TheOneForEveryChangeMeetsTheTraps) {
     if (f == 1) met.insert("F = 1");
     if (a < f) met.insert("A < F");
     if (a > f && a % f != 0) met.insert("A % F != 0");
-    met.insert("tail " + std::to_string(spec.model.hidden_size.value * 2 % 12));
+    if (spec.protocol.value == spec::Protocol::kChunked) met.insert("chunked");
+    if (spec.protocol.value == spec::Protocol::kBulk) met.insert("bulk");
+    if (spec.protocol.value == spec::Protocol::kFlagInData) {
+      met.insert("tail " + std::to_string(spec.model.hidden_size.value * 2 % 12));
+    }
     if (spec.id_dtype.value == spec::IdDtype::kInt32) met.insert("int32");
     if (spec.expert_alignment.value > 1) met.insert("alignment");
     if (spec.receive_padding.value == spec::Padding::kZero) met.insert("zero padding");
   }
-  EXPECT_EQ(met, (std::set<std::string>{"K = 1", "F > K", "F = 1", "A < F", "A % F != 0", "tail 0",
-                                        "tail 4", "tail 8", "int32", "alignment", "zero padding"}));
+  EXPECT_EQ(met, (std::set<std::string>{"chunked", "bulk", "K = 1", "F > K", "F = 1", "A < F",
+                                        "A % F != 0", "tail 0", "tail 4", "tail 8", "int32",
+                                        "alignment", "zero padding"}));
   EXPECT_EQ(digests.size(), specs.size()) << "no two cells are the same";
 }
 
