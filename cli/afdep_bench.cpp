@@ -11,6 +11,7 @@
 #include "cli/bench_trace.h"
 #include "cli/calibrate.h"
 #include "cli/console.h"
+#include "cli/run_tune.h"
 #include "runtime/backend/backend.h"
 
 namespace afdep::cli {
@@ -163,16 +164,17 @@ std::string to_text(const Report& report) {
         : cell.one.enqueue_bound ? "  one: host-bound"
                                  : "");
   }
-  return text + "data checked bit for bit\n\n" +
-         to_text(report.held, report.device, report.sm_count);
+  return text + "data checked bit for bit\n\n" + to_text(report.held, report.sm_count);
 }
 
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "tune") return run_tune_command(argc - 1, argv + 1);
   CLI::App app("Measures exchanges of a spec or a bundle on one GPU, every rank a stream.",
                "afdep-bench");
   app.set_version_flag("--version", "afdep-bench " AFDEP_VERSION);
   app.footer(
-      "\nExit codes: 0 ok, 1 spec refused or wrong data, 2 usage, 3 no GPU or toolchain, 70 "
+      "\nafdep-bench tune SPEC -o FILE measures alternatives: see afdep-bench tune --help.\n"
+      "Exit codes: 0 ok, 1 spec refused or wrong data, 2 usage, 3 no GPU or toolchain, 70 "
       "internal.");
   Arguments arguments;
   app.add_option("INPUT", arguments.input, "A spec (\"-\": standard input) or a bundle's folder")

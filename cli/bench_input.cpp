@@ -7,10 +7,12 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/console.h"
 #include "cli/progress.h"
 #include "cli/spec_input.h"
 #include "generator/generate.h"
 #include "generator/spec/names.h"
+#include "generator/tune/tuned_spec.h"
 #include "runtime/cuda/cuda_backend.h"
 
 namespace afdep::cli {
@@ -48,6 +50,7 @@ Result<BenchInput> open_input(const std::string& name, bool trace) {
   if (!spec.ok()) return spec.failure();
   Result<std::unique_ptr<Backend>> gpu = make_cuda_backend();
   if (!gpu.ok()) return gpu.failure();
+  print_error(tune::tuned_elsewhere(*spec, (*gpu)->device_name()));
   Result<bundle::Bundle> bundle = compile(std::move(*spec), (*gpu)->arch(), trace);
   if (!bundle.ok()) return bundle.failure();
   return BenchInput{.gpu = std::move(*gpu), .bundle = std::move(*bundle)};

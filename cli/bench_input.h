@@ -17,7 +17,7 @@ struct BenchInput {
 
 // A folder is a bundle, anything else a spec ("-" for standard input), whose kernels are compiled
 // for this GPU and no other, with `trace` so that they record their steps. What cannot be read is
-// said before the lack of a GPU.
+// said before the lack of a GPU. A spec that was tuned on another GPU is warned of on stderr.
 Result<BenchInput> open_input(const std::string& name, bool trace = false);
 
 }  // namespace afdep::cli

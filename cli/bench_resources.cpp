@@ -50,14 +50,13 @@ std::vector<BucketResources> resources_of(const bundle::Manifest& manifest, std:
   return buckets;
 }
 
-std::string to_text(const std::vector<BucketResources>& buckets, std::string_view device,
-                    int sm_count) {
+std::string to_text(const std::vector<BucketResources>& buckets, int sm_count) {
   std::vector<plan::NamedResources> rows;
   for (const BucketResources& bucket : buckets) {
     rows.push_back({fmt::format("{} attention", bucket.bucket), bucket.attention});
     rows.push_back({fmt::format("{} ffn", bucket.bucket), bucket.ffn});
   }
-  return plan::print_resources(rows, device, sm_count, /*registers_at_most=*/false);
+  return plan::print_resources(rows, /*gpu=*/"", sm_count, /*registers_at_most=*/false);
 }
 
 std::string to_json_text(const std::vector<BucketResources>& buckets) {

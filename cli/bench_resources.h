@@ -21,8 +21,7 @@ struct BucketResources {
 std::vector<BucketResources> resources_of(const bundle::Manifest& manifest, std::string_view arch,
                                           int sm_count);
 
-std::string to_text(const std::vector<BucketResources>& buckets, std::string_view device,
-                    int sm_count);
+std::string to_text(const std::vector<BucketResources>& buckets, int sm_count);
 // A JSON array's text.
 std::string to_json_text(const std::vector<BucketResources>& buckets);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/bench_floor.h"
+#include "cli/rank_timers.h"
 
 namespace afdep::cli {
 namespace {
@@ -29,67 +30,6 @@ const bundle::Bucket& bucket_for(const bundle::Manifest& manifest, int tokens) {
   }
   fail_check("the caller checks the capacity", std::source_location::current());
 }
-
-// Two events of every attention rank.
-class RankTimers {
- public:
-  static Result<RankTimers> create(World& world) {
-    RankTimers timers(world);
-    for (int source = 0; source < world.shape().sources; ++source) {
-      Pair pair{.rank = world.manifest().world_rank(bundle::Role::kAttention, source),
-                .begin = {},
-                .end = {}};
-      for (Event* const event : {&pair.begin, &pair.end}) {
-        const Result<Event> made = world.backend().create_event();
-        if (!made.ok()) return made.failure();
-        *event = *made;
-      }
-      timers.pairs_.push_back(pair);
-    }
-    return timers;
-  }
-  RankTimers(RankTimers&& other) noexcept
-      : world_(other.world_), pairs_(std::exchange(other.pairs_, {})) {}
-  RankTimers& operator=(RankTimers&&) = delete;
-  ~RankTimers() {
-    for (const Pair& pair : pairs_) {
-      world_.backend().destroy_event(pair.begin);
-      world_.backend().destroy_event(pair.end);
-    }
-  }
-
-  Result<void> begin() {
-    for (const Pair& pair : pairs_) {
-      AFDEP_RETURN_IF_FAILED(world_.backend().record(pair.begin, world_.stream(pair.rank)));
-    }
-    return {};
-  }
-  Result<void> end() {
-    for (const Pair& pair : pairs_) {
-      AFDEP_RETURN_IF_FAILED(world_.backend().record(pair.end, world_.stream(pair.rank)));
-    }
-    return {};
-  }
-  // Of the slowest rank; every stream must be idle.
-  Result<double> slowest_us() {
-    double slowest = 0;
-    for (const Pair& pair : pairs_) {
-      const auto elapsed = world_.backend().elapsed(pair.begin, pair.end);
-      if (!elapsed.ok()) return elapsed.failure();
-      slowest = std::max(slowest, microseconds(*elapsed));
-    }
-    return slowest;
-  }
-
- private:
-  struct Pair {
-    int rank;
-    Event begin, end;
-  };
-  explicit RankTimers(World& world) : world_(world) {}
-  World& world_;
-  std::vector<Pair> pairs_;
-};
 
 Result<void> replay_all(World& world, const std::vector<Graph>& graphs) {
   for (int rank = 0; rank < world.ranks(); ++rank) {

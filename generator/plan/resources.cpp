@@ -71,16 +71,16 @@ std::string_view gpu_name_of(Arch arch) {
 
 std::string print_resources(const std::vector<NamedResources>& rows, std::string_view gpu,
                             int sm_count, bool registers_at_most) {
-  TextTable table({"held by a rank", ">CTAs", ">threads", ">registers", ">shared",
-                   fmt::format(">SMs free of {} ({})", sm_count, gpu),
-                   "beside a CTA its SM has left"});
+  const std::string held_by =
+      gpu.empty() ? "held by a rank" : fmt::format("held by a rank ({})", gpu);
+  TextTable table({held_by, ">CTAs", ">threads", ">registers", ">shared",
+                   fmt::format(">SMs free of {}", sm_count), "beside a CTA its SM has left"});
   for (const auto& [name, held] : rows) {
-    table.add(
-        {name, fmt::format("{}", held.ctas), fmt::format("{}", held.threads),
-         fmt::format("{}{}", registers_at_most ? "<= " : "", held.registers),
-         fmt::format("{}", held.shared_bytes), fmt::format("{}", held.sms_left),
-         fmt::format("{} threads, {} registers, {}", held.threads_left, held.registers_left,
-                     human_bytes(static_cast<double>(held.shared_bytes_left)))});
+    table.add({name, fmt::format("{}", held.ctas), fmt::format("{}", held.threads),
+               fmt::format("{}{}", registers_at_most ? "<= " : "", held.registers),
+               fmt::format("{}", held.shared_bytes), fmt::format("{}", held.sms_left),
+               fmt::format("{} threads, {} registers, {}", held.threads_left, held.registers_left,
+                           human_bytes(static_cast<double>(held.shared_bytes_left)))});
   }
   return table.print(2);
 }

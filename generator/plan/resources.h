@@ -48,7 +48,7 @@ Resources resources_of(const BucketPlan& bucket, Role role, int sm_count);
 int sm_count_of(Arch arch);               // 132, 148
 std::string_view gpu_name_of(Arch arch);  // "H200", "B200"
 
-// A table of rows "attention", "ffn", ... in the order given.
+// A table of rows "attention", "ffn", ... in the order given. gpu: a short name, or empty.
 struct NamedResources {
   std::string name;
   Resources resources;

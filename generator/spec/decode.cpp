@@ -154,6 +154,14 @@ class Decoder {
              "give a directory without control characters, or leave the key out");
       return std::nullopt;
     }
+    if (key.path == "kernel.tuned_on" &&
+        (text->empty() || text->size() > kMaxGpuName || !is_printable(*text))) {
+      refuse(key.code, node,
+             fmt::format("kernel.tuned_on = {} is not the name of a GPU", quoted(*text)),
+             fmt::format("give 1 to {} characters, such as \"NVIDIA H200\", or leave the key out",
+                         kMaxGpuName));
+      return std::nullopt;
+    }
     return text;
   }
 

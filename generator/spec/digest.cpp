@@ -29,7 +29,8 @@ std::vector<std::pair<std::string, std::string>> resolved_values(const Spec& spe
     const std::string_view section = section_of(path);
     // Only labels, or inputs of values that stand here already.
     if (path == "name" || section == "cache" || section == "stats" || path == "model.preset" ||
-        path == "topology.ratio" || path == "topology.scale" || path == "kernel.protocol{}") {
+        path == "topology.ratio" || path == "topology.scale" || path == "kernel.protocol{}" ||
+        path == "kernel.tuned_on") {
       continue;
     }
     const auto found = resolved.find(path);

@@ -11,8 +11,9 @@
 namespace afdep::spec {
 
 // Key and value of all that the exchange depends on, resolved: presets, ratio, `auto` and defaults
-// are replaced by what follows from them; `name`, `cache` and `stats` are left out. Two specs that
-// differ in a field differ here under its name. Precondition: spec::parse accepted the spec.
+// are replaced by what follows from them; `name`, `cache`, `stats` and `kernel.tuned_on` are left
+// out. Two specs that differ in a field differ here under its name. Precondition: spec::parse
+// accepted the spec.
 std::vector<std::pair<std::string, std::string>> resolved_values(const Spec& spec);
 
 // XXH3, 128 bits, of resolved_values() as 32 lower-case hexadecimal digits.

@@ -2,6 +2,7 @@
 // overrides all walk it, so a key that is added here is known everywhere (docs/spec.md says how).
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ inline constexpr int kMaxRanks = 1024;  // of both roles together
 inline constexpr int kMaxTokens = 65536;
 inline constexpr int kMaxBuckets = 16;
 inline constexpr int kMaxSms = 1024;
+inline constexpr std::size_t kMaxGpuName = 96;
 
 // Calls visit(Key, field) for each key in the order of the documentation; S is Spec or const Spec.
 // kernel.protocol is one key with two fields: visit(Key, protocol, bucket_protocol).
@@ -73,6 +75,7 @@ void visit_keys(S& spec, Visitor&& visit) {
   visit(Key{"kernel.arch", kArch}, spec.arch);
   visit(Key{"kernel.num_sms", kLaunch, 1, kMaxSms}, spec.num_sms);
   visit(Key{"kernel.protocol", kLaunch}, spec.protocol, spec.bucket_protocol);
+  visit(Key{"kernel.tuned_on", kSpecForm}, spec.tuned_on);
   visit(Key{"pipeline.microbatches", kMicrobatches, 1, 4}, spec.microbatches);
   visit(Key{"graph.mode", kSpecForm}, spec.graph_mode);
   visit(Key{"checks.route", kSpecForm}, spec.route_check);

@@ -126,7 +126,8 @@ class ResolvedPrinter {
  private:
   // A value that is neither given nor a default to write: what holds instead.
   std::optional<std::string> unwritten_value(std::string_view path) const {
-    if (path == "model.preset" || path == "topology.ratio" || path == "placement.map") {
+    if (path == "model.preset" || path == "topology.ratio" || path == "placement.map" ||
+        path == "kernel.tuned_on") {
       return "none";
     }
     if (path == "topology.attention_ranks") return std::to_string(attention_ranks(spec_));

@@ -138,6 +138,7 @@ struct Spec {
   Field<NumSms> num_sms;
   Field<Protocol> protocol;                        // for every bucket; kAuto: the planner picks
   Field<std::map<int, Protocol>> bucket_protocol;  // bucket -> protocol, over `protocol`
+  Field<std::string> tuned_on;                     // GPU that the keys above were measured on
   Field<int> microbatches;
   Field<GraphMode> graph_mode;
   Field<RouteCheck> route_check;

@@ -40,6 +40,7 @@ const std::vector<Layer>& layers() {
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
         "generator/plan", "generator/emit", "generator/compile", "templates", "afdep"}},
+      {"generator/tune", {"runtime/support", "generator", "generator/spec", "generator/plan"}},
       {"generator/trace",
        {"runtime/support", "runtime/bundle", "runtime", "generator/verify", "afdep"}},
       {"generator/matrix",
@@ -49,7 +50,7 @@ const std::vector<Layer>& layers() {
        {"runtime/support", "runtime/bundle", "runtime/backend", "runtime/cuda", "runtime/emulator",
         "runtime/transport", "runtime", "generator", "generator/spec", "generator/topology",
         "generator/plan", "generator/emit", "generator/compile", "generator/verify",
-        "generator/matrix", "generator/trace", "templates", "afdep"}},
+        "generator/matrix", "generator/trace", "generator/tune", "templates", "afdep"}},
   };
   return kLayers;
 }
@@ -74,7 +75,7 @@ const std::vector<External>& externals() {
       {"xxhash.h", {"generator/spec", "generator/compile", "generator/matrix", "runtime/bundle"}},
       {"nlohmann/",
        {"generator/plan", "generator/verify", "generator/matrix", "generator/trace",
-        "runtime/bundle", "cli"}},
+        "generator/tune", "runtime/bundle", "cli"}},
   };
   return kExternals;
 }

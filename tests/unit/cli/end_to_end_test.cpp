@@ -346,7 +346,41 @@ TEST_F(EndToEnd, BenchWithoutInputOrGpu) {
     EXPECT_EQ(no_gpu.code, 3);
     EXPECT_THAT(no_gpu.err, HasSubstr("error[E805]"));
     EXPECT_EQ(nlohmann::json::parse(no_gpu.out)["ok"], false);
+    EXPECT_EQ(bench({kTiny, "--trace", path("trace.json")}).code, 3);
+    EXPECT_FALSE(fs::exists(path("trace.json")));
   }
+}
+
+TEST_F(EndToEnd, TuneWithoutOutputOrGpu) {
+  const auto tune = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {kBench, "tune"});
+    return testing::run(arguments);
+  };
+  EXPECT_EQ(tune({"--help"}).code, 0);
+  EXPECT_EQ(tune({}).code, 2);
+  EXPECT_EQ(tune({kTiny}).code, 2);
+  EXPECT_EQ(tune({kTiny, "-o", path("tuned.yaml"), "--sms", "0"}).code, 2);
+  const Finished absent = tune({path("absent.yaml"), "-o", path("tuned.yaml")});
+  EXPECT_EQ(absent.code, 1);
+  EXPECT_THAT(absent.err, HasSubstr("absent.yaml: error[E000]: cannot open the file"));
+  if (!fs::exists("/dev/nvidiactl")) {
+    const Finished no_gpu = tune({kTiny, "-o", path("tuned.yaml"), "--json"});
+    EXPECT_EQ(no_gpu.code, 3);
+    EXPECT_THAT(no_gpu.err, HasSubstr("error[E805]"));
+    EXPECT_EQ(nlohmann::json::parse(no_gpu.out)["ok"], false);
+  }
+  EXPECT_FALSE(fs::exists(path("tuned.yaml")));
+  EXPECT_FALSE(fs::exists(path("tuned.yaml.state")));
+}
+
+TEST_F(EndToEnd, TracedBundleIsAnotherOne) {
+  EXPECT_EQ(gen({kTiny, "-o", path("plain"), "--emit-only"}).code, 0);
+  EXPECT_EQ(gen({kTiny, "-o", path("traced"), "--emit-only", "--trace"}).code, 0);
+  const auto digest = [&](const std::string& folder) {
+    std::ifstream in(path(folder) / "manifest.json");
+    return nlohmann::json::parse(in)["spec_digest"].get<std::string>();
+  };
+  EXPECT_NE(digest("plain"), digest("traced"));
 }
 
 }  // namespace

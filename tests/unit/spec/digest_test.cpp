@@ -30,6 +30,7 @@ TEST(Digest, IgnoresNameCacheAndStats) {
   renamed.replace(renamed.find("minimal"), 7, "other");
   EXPECT_EQ(digest(parsed(renamed)), digest_of(""));
   EXPECT_EQ(digest_of("cache: {dir: /tmp/x, mode: aot}\n"), digest_of(""));
+  EXPECT_EQ(digest_of("kernel: {tuned_on: NVIDIA H200}\n"), digest_of(""));
   EXPECT_EQ(digest_of("stats: {cost: false}\n"), digest_of(""));
   Spec spec = parsed(kMinimal);
   spec.stats_cost.value = true;

@@ -85,6 +85,7 @@ TEST(Print, QuotesWhatYamlWouldReadAsAnotherType) {
       "kernel:\n"
       "  num_sms: {attention: auto, ffn: 8}\n"
       "  protocol: {4: chunked}\n"
+      "  tuned_on: \"NVIDIA H200\"\n"
       "cache:\n"
       "  dir: \"/a b/\\\"c\\\"\\\\\"\n";
   EXPECT_EQ(print(parsed(text)), text);
