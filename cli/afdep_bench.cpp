@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/bench_arms.h"
 #include "cli/bench_input.h"
 #include "cli/bench_resources.h"
 #include "cli/bench_run.h"
@@ -22,6 +24,8 @@ struct Arguments {
   std::vector<int> tokens;  // empty: every bucket
   std::string routing = "random";
   std::string trace;  // a file to write one exchange's steps to, instead of measuring
+  bool arms = false;  // measure the spec with its improvements reverted, too
+  std::string svg;    // a file for the arms' plot
   BenchOptions options;
   bool json = false;
 };
@@ -198,9 +202,16 @@ int run(int argc, char** argv) {
   app.add_option("--seed", arguments.options.seed, "Of routes and payload")
       ->type_name("S")
       ->capture_default_str();
+  auto* const arms = app.add_flag(
+      "--arms", arguments.arms,
+      "Measure the spec as it is, with each improvement reverted, and with all reverted");
+  app.add_option("--svg", arguments.svg, "Plot the arms' latency over tokens")
+      ->needs(arms)
+      ->type_name("FILE");
   app.add_option("--trace", arguments.trace,
                  "Measure nothing: write when each warp passes each step of one exchange, of the "
                  "first of --tokens, as a Chrome trace (Perfetto opens it)")
+      ->excludes(arms)
       ->type_name("FILE");
   app.add_flag("--json", arguments.json, "Print the result, or the errors, as JSON");
   try {
@@ -209,6 +220,20 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   arguments.options.routing = routings().at(arguments.routing);
+  if (arguments.arms) {
+    std::error_code unreadable;  // then it is no folder
+    if (std::filesystem::is_directory(arguments.input, unreadable)) {
+      print_error(fmt::format("--arms needs a spec, and {} is a bundle: it holds one arm alone\n",
+                              arguments.input));
+      return kExitUsage;
+    }
+    return run_arms({.spec = arguments.input,
+                     .tokens = arguments.tokens,
+                     .routing = arguments.routing,
+                     .svg = arguments.svg,
+                     .options = arguments.options,
+                     .json = arguments.json});
+  }
   if (!arguments.trace.empty()) {
     return run_trace({.input = arguments.input,
                       .file = arguments.trace,

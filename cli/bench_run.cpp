@@ -39,35 +39,51 @@ Result<void> replay_all(World& world, const std::vector<Graph>& graphs) {
   return {};
 }
 
-Result<Times> time_graphs(World& world, const std::vector<Graph>& graphs, int exchanges_per_graph,
-                          int repeats) {
-  Result<RankTimers> timers = RankTimers::create(world);
-  if (!timers.ok()) return timers.failure();
+struct Repeat {
+  double exchange_us = 0;
+  double enqueue_share = 0;  // of the time, that the host took to enqueue
+};
+
+Result<Repeat> time_repeat(World& world, const std::vector<Graph>& graphs, RankTimers& timers,
+                           int exchanges_per_graph) {
   const int replays =
       std::max(1, (kExchangesARepeat + exchanges_per_graph - 1) / exchanges_per_graph);
-  const double exchanges = static_cast<double>(replays) * exchanges_per_graph;
-  std::vector<double> times;
-  double enqueue_share = 0;
-  for (int repeat = -1; repeat < repeats; ++repeat) {  // the first one warms up
-    // Idle streams: no rank starts behind another one's earlier work.
-    AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
-    AFDEP_RETURN_IF_FAILED(timers->begin());
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < replays; ++i) AFDEP_RETURN_IF_FAILED(replay_all(world, graphs));
-    const double enqueued_us = microseconds(std::chrono::steady_clock::now() - start);
-    AFDEP_RETURN_IF_FAILED(timers->end());
-    AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
-    const Result<double> slowest = timers->slowest_us();
-    if (!slowest.ok()) return slowest.failure();
-    if (repeat < 0) continue;
-    times.push_back(*slowest / exchanges);
-    enqueue_share = std::max(enqueue_share, enqueued_us / *slowest);
-  }
+  // Idle streams: no rank starts behind another one's earlier work.
+  AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+  AFDEP_RETURN_IF_FAILED(timers.begin());
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < replays; ++i) AFDEP_RETURN_IF_FAILED(replay_all(world, graphs));
+  const double enqueued_us = microseconds(std::chrono::steady_clock::now() - start);
+  AFDEP_RETURN_IF_FAILED(timers.end());
+  AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+  const Result<double> slowest = timers.slowest_us();
+  if (!slowest.ok()) return slowest.failure();
+  return Repeat{.exchange_us = *slowest / (static_cast<double>(replays) * exchanges_per_graph),
+                .enqueue_share = enqueued_us / *slowest};
+}
+
+Times times_of(std::vector<double> times, double enqueue_share) {
   std::ranges::sort(times);
   return Times{.median = times[times.size() / 2],
                .min = times.front(),
                .max = times.back(),
                .enqueue_bound = enqueue_share > kEnqueueShare};
+}
+
+Result<Times> time_graphs(World& world, const std::vector<Graph>& graphs, int exchanges_per_graph,
+                          int repeats) {
+  Result<RankTimers> timers = RankTimers::create(world);
+  if (!timers.ok()) return timers.failure();
+  std::vector<double> times;
+  double enqueue_share = 0;
+  for (int repeat = -1; repeat < repeats; ++repeat) {  // the first one warms up
+    const Result<Repeat> timed = time_repeat(world, graphs, *timers, exchanges_per_graph);
+    if (!timed.ok()) return timed.failure();
+    if (repeat < 0) continue;
+    times.push_back(timed->exchange_us);
+    enqueue_share = std::max(enqueue_share, timed->enqueue_share);
+  }
+  return times_of(std::move(times), enqueue_share);
 }
 
 // One exchange at a time, so that no launch waits for a place in a queue.
@@ -120,27 +136,88 @@ Result<Times> check_and_time(World& world, Slot& slot, const ExchangeCase& excha
   return times;
 }
 
+// Checks eager exchanges of fresh data; returns one more, which is to be timed.
+Result<ExchangeCase> check_eager(World& world, Slot& slot, int tokens,
+                                 const BenchOptions& options) {
+  verify::Random random(options.seed);
+  const std::vector<int> counts(static_cast<std::size_t>(world.shape().sources), tokens);
+  const auto fresh = [&] {
+    return verify::make_case(world.shape(), slot.bucket, world.receive_rows(slot.bucket), counts,
+                             options.routing, random);
+  };
+  for (int i = 0; i < kCheckedExchanges; ++i) {
+    const ExchangeCase exchange = fresh();
+    AFDEP_RETURN_IF_FAILED(world.load(slot, exchange));
+    AFDEP_RETURN_IF_FAILED(world.enqueue_all(slot, random));
+    AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+    AFDEP_RETURN_IF_FAILED(check_data(world, slot, exchange));
+  }
+  return fresh();
+}
+
 }  // namespace
+
+Turns::Turns(World& world, Slot& slot, ExchangeCase exchange, std::vector<Graph> graphs,
+             int exchanges_per_graph)
+    : world_(&world),
+      slot_(&slot),
+      exchange_(std::move(exchange)),
+      graphs_(std::move(graphs)),
+      exchanges_per_graph_(exchanges_per_graph) {}
+
+Turns::Turns(Turns&& other) noexcept
+    : world_(other.world_),
+      slot_(std::exchange(other.slot_, nullptr)),
+      exchange_(std::move(other.exchange_)),
+      graphs_(std::exchange(other.graphs_, {})),
+      exchanges_per_graph_(other.exchanges_per_graph_),
+      times_(std::move(other.times_)),
+      enqueue_share_(other.enqueue_share_) {}
+
+Turns::~Turns() {
+  for (const Graph graph : graphs_) world_->backend().destroy_graph(graph);
+  if (slot_ != nullptr) world_->free_slot(slot_);
+}
+
+Result<Turns> Turns::create(World& world, int tokens, const BenchOptions& options) {
+  const Result<Slot*> slot = world.add_slot(bucket_for(world.manifest(), tokens).tokens);
+  if (!slot.ok()) return slot.failure();
+  Result<ExchangeCase> exchange = check_eager(world, **slot, tokens, options);
+  if (!exchange.ok()) return exchange.failure();
+  Result<std::vector<Graph>> graphs = world.capture(**slot, options.exchanges_per_graph);
+  if (!graphs.ok()) return graphs.failure();
+  Turns turns(world, **slot, std::move(*exchange), std::move(*graphs), options.exchanges_per_graph);
+  AFDEP_RETURN_IF_FAILED(world.load(**slot, turns.exchange_));
+  AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+  AFDEP_RETURN_IF_FAILED(replay_all(world, turns.graphs_));
+  AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
+  AFDEP_RETURN_IF_FAILED(turns.check());
+  return turns;
+}
+
+Result<void> Turns::take(bool warm_up) {
+  Result<RankTimers> timers = RankTimers::create(*world_);
+  if (!timers.ok()) return timers.failure();
+  const Result<Repeat> timed = time_repeat(*world_, graphs_, *timers, exchanges_per_graph_);
+  if (!timed.ok()) return timed.failure();
+  if (warm_up) return {};
+  times_.push_back(timed->exchange_us);
+  enqueue_share_ = std::max(enqueue_share_, timed->enqueue_share);
+  return {};
+}
+
+Times Turns::times() const { return times_of(times_, enqueue_share_); }
+
+Result<void> Turns::check() { return check_data(*world_, *slot_, exchange_); }
 
 Result<Cell> measure(World& world, int tokens, const plan::MachineRates& rates,
                      const BenchOptions& options) {
   const bundle::Bucket& bucket = bucket_for(world.manifest(), tokens);
   const Result<Slot*> slot = world.add_slot(bucket.tokens);
   if (!slot.ok()) return slot.failure();
-  verify::Random random(options.seed);
-  const std::vector<int> counts(static_cast<std::size_t>(world.shape().sources), tokens);
-  const auto fresh = [&] {
-    return verify::make_case(world.shape(), bucket.tokens, world.receive_rows(bucket.tokens),
-                             counts, options.routing, random);
-  };
-  for (int i = 0; i < kCheckedExchanges; ++i) {
-    const ExchangeCase exchange = fresh();
-    AFDEP_RETURN_IF_FAILED(world.load(**slot, exchange));
-    AFDEP_RETURN_IF_FAILED(world.enqueue_all(**slot, random));
-    AFDEP_RETURN_IF_FAILED(world.backend().synchronize_all());
-    AFDEP_RETURN_IF_FAILED(check_data(world, **slot, exchange));
-  }
-  const ExchangeCase exchange = fresh();
+  Result<ExchangeCase> checked = check_eager(world, **slot, tokens, options);
+  if (!checked.ok()) return checked.failure();
+  const ExchangeCase exchange = std::move(*checked);
   Cell cell{.tokens = tokens,
             .bucket = bucket.tokens,
             .protocol = std::string(bundle::to_string(bucket.protocol)),

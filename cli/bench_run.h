@@ -47,6 +47,37 @@ struct Cell {
   plan::Floor floor;
 };
 
+// Graphs of one exchange of `tokens` a source, for measurements that take turns.
+class Turns {
+ public:
+  // Checks the data of eager exchanges and of one replay, as measure() does. The world must outlive
+  // it.
+  static Result<Turns> create(verify::World& world, int tokens, const BenchOptions& options);
+  Turns(Turns&& other) noexcept;
+  Turns& operator=(Turns&&) = delete;
+  ~Turns();
+
+  // Times one repeat of at least 100 exchanges; a warm-up does not count.
+  Result<void> take(bool warm_up);
+  // Of the repeats so far, at least one.
+  [[nodiscard]] Times times() const;
+  // Checks the data that the last replay left.
+  Result<void> check();
+  [[nodiscard]] const verify::ExchangeCase& exchange() const { return exchange_; }
+
+ private:
+  Turns(verify::World& world, verify::Slot& slot, verify::ExchangeCase exchange,
+        std::vector<Graph> graphs, int exchanges_per_graph);
+
+  verify::World* world_;
+  verify::Slot* slot_;
+  verify::ExchangeCase exchange_;
+  std::vector<Graph> graphs_;
+  int exchanges_per_graph_;
+  std::vector<double> times_;
+  double enqueue_share_ = 0;
+};
+
 // Checks the data of eager exchanges and of the replayed graph bit for bit, then times. E704 if
 // data is wrong: then no time is worth anything.
 Result<Cell> measure(verify::World& world, int tokens, const plan::MachineRates& rates,

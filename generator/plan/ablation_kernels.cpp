@@ -133,7 +133,7 @@ void BucketKernels::add_barrier_constants(const Kernel& kernel, Part part,
         .add("kBlockGatesOffset", region_of(layout, "block_gates").offset,
              "region block_gates of the workspace")
         .add("kGridBlocks", kernel.grid, "CTAs");
-  } else {
+  } else if (!plan_.ablation.separate_epilogues || kernel.operation == Operation::kCollectView) {
     constants.add("kExitGateOffset", gate(true), "region gates of the workspace");
   }
 }
@@ -174,8 +174,10 @@ void BucketKernels::ablate(Kernel& kernel) const {
   kernel.structure["entry_barrier"] = ablation.entry_barrier;
   kernel.structure["exit_barrier"] = ablation.exit_barrier;
   kernel.structure["dummy_experts"] = ablation.dummy_experts;
-  if (kernel.operation == Operation::kReceive || kernel.operation == Operation::kCollect) {
-    kernel.structure["separate_epilogues"] = ablation.separate_epilogues;
+  if (!sends(kernel.operation)) {
+    // A view is read in place: it has no epilogue.
+    kernel.structure["separate_epilogues"] =
+        ablation.separate_epilogues && kernel.operation != Operation::kCollectView;
   }
   if (!ablation.all_ranks()) return;
 

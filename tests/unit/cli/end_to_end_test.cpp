@@ -334,7 +334,12 @@ TEST_F(EndToEnd, BenchWithoutInputOrGpu) {
   EXPECT_EQ(bench({}).code, 2);
   EXPECT_EQ(bench({kTiny, "--routing", "straight"}).code, 2);
   EXPECT_EQ(bench({kTiny, "--tokens", "0"}).code, 2);
+  EXPECT_EQ(bench({kTiny, "--svg", path("plot.svg")}).code, 2);  // a plot of no arms
+  EXPECT_EQ(bench({kTiny, "--arms", "--trace", path("t.json")}).code, 2);
   fs::create_directory(path("not a bundle"));
+  const Finished one_arm = bench({path("not a bundle"), "--arms"});
+  EXPECT_EQ(one_arm.code, 2);
+  EXPECT_THAT(one_arm.err, HasSubstr("--arms needs a spec"));
   const Finished foreign = bench({path("not a bundle")});
   EXPECT_EQ(foreign.code, 1);
   EXPECT_THAT(foreign.err, HasSubstr("error[E804]"));
@@ -348,6 +353,7 @@ TEST_F(EndToEnd, BenchWithoutInputOrGpu) {
     EXPECT_EQ(nlohmann::json::parse(no_gpu.out)["ok"], false);
     EXPECT_EQ(bench({kTiny, "--trace", path("trace.json")}).code, 3);
     EXPECT_FALSE(fs::exists(path("trace.json")));
+    EXPECT_EQ(bench({kTiny, "--arms"}).code, 3);
   }
 }
 

@@ -35,12 +35,16 @@ AFDEP_DEVICE void await_block(const CommonArgs& args, const uint8_t* word, uint3
                               int block) {
   const uint32_t* const flag = reinterpret_cast<const uint32_t*>(word);
   const Awaited awaited{kPhaseGrid, args.index, static_cast<uint32_t>(block)};
-  uint32_t seen = load_acquire(flag);
+  uint32_t seen = load_acquire_here(flag);
   Deadline deadline{0, 0};
   while (seen != generation) {
     if (give_up<2>(deadline, args, flag, awaited, generation, seen, generation)) return;
-    seen = load_acquire(flag);
+    seen = load_acquire_here(flag);
   }
+}
+
+AFDEP_DEVICE void open_gate(uint8_t* word, uint32_t generation) {
+  store_release_here(reinterpret_cast<uint32_t*>(word), generation);
 }
 
 // By one warp: tells every other rank that this one has come, and waits for all of them. `words`:
@@ -71,10 +75,20 @@ AFDEP_DEVICE void pass_barrier(const CommonArgs& args, int64_t words, int64_t wo
   if (block_index() == 0) {
     if (warp_index() == 0) detail::meet<Group>(args, words, word_bytes, generation, phase, part);
     sync_block();
-    if (thread_index() == 0) release_flag(args.workspace + gate, generation);
+    if (thread_index() == 0) detail::open_gate(args.workspace + gate, generation);
   } else {
     if (thread_index() == 0) detail::await_block(args, args.workspace + gate, generation, 0);
     sync_block();
+  }
+}
+
+// By every thread of a grid that only receives: the kernel goes on, and ends when every rank has
+// come here. Block 0 sees to it.
+template <typename Group>
+AFDEP_DEVICE void end_behind_barrier(const CommonArgs& args, int64_t words, int64_t word_bytes,
+                                     uint32_t generation, Part part) {
+  if (block_index() == 0 && warp_index() == 0) {
+    detail::meet<Group>(args, words, word_bytes, generation, kPhaseExit, part);
   }
 }
 
@@ -88,7 +102,7 @@ AFDEP_DEVICE void leave_barrier(const CommonArgs& args, int64_t words, int64_t w
   if (warp_index() != 0) return;
   if (block_index() != 0) {
     if (lane_index() == 0) {
-      release_flag(args.workspace + gates + block_index() * kGateBytes, generation);
+      detail::open_gate(args.workspace + gates + block_index() * kGateBytes, generation);
     }
     return;
   }

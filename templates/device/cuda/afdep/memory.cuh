@@ -63,6 +63,18 @@ AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) {
   return value;
 }
 
+// The same between threads of one GPU: for words of a rank's own workspace. Releases are
+// cumulative: a release to every rank by the thread that acquired publishes what came before this
+// one, too.
+AFDEP_DEVICE void store_release_here(uint32_t* flag, uint32_t value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+AFDEP_DEVICE uint32_t load_acquire_here(const uint32_t* flag) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+
 // One packet into a peer's window; single-copy atomic, ordered with nothing.
 AFDEP_DEVICE void store_packet(void* at, const Packet& packet) {
   asm volatile(

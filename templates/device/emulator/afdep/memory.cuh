@@ -55,6 +55,16 @@ AFDEP_DEVICE void store_release(uint32_t* flag, uint32_t value) {
 }
 AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) { return afdep_emu_load_acquire(flag); }
 
+// The same between threads of one GPU: for words of a rank's own workspace, which no other rank can
+// address. Releases are cumulative: a release to every rank by the thread that acquired publishes
+// what came before this one, too.
+AFDEP_DEVICE void store_release_here(uint32_t* flag, uint32_t value) {
+  afdep_emu_store_release(flag, value);
+}
+AFDEP_DEVICE uint32_t load_acquire_here(const uint32_t* flag) {
+  return afdep_emu_load_acquire(flag);
+}
+
 // One packet into a peer's window; single-copy atomic, ordered with nothing.
 AFDEP_DEVICE void store_packet(void* at, const Packet& packet) {
   afdep_emu_store_packet(at, &packet);

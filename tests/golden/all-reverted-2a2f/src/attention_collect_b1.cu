@@ -30,7 +30,6 @@ constexpr int64_t kEntryRankBytes = 256;        // a word a rank
 constexpr int64_t kEntryGateOffset = 4128;      // region gates of the workspace
 constexpr int64_t kExitOffset = 5120;           // region exit_combine of every rank's window
 constexpr int64_t kExitRankBytes = 256;         // a word a rank
-constexpr int64_t kExitGateOffset = 4144;       // region gates of the workspace
 constexpr int64_t kNoRowsOffset = 6144;         // region no_rows_combine of every rank's window
 constexpr int64_t kNoRowsHalfBytes = 1024;      // by generation parity
 constexpr int64_t kNoRowsRankBytes = 256;       // 1 items of 16 bytes
@@ -57,9 +56,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
         args.common, no_rows, cfg::kNoRowsRankBytes, generation);
   }
-  // Exit barrier: every rank has sent all before any row is read.
-  pass_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, cfg::kExitGateOffset,
-                      generation, kPhaseExit, kSecondPart);
+  // Exit barrier: this kernel ends, and its epilogue reads rows, when every rank has sent all.
+  end_behind_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, generation, kSecondPart);
   const int tokens = static_cast<int>(args.tokens);
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half_of(generation) * cfg::kRepliesHalfBytes;

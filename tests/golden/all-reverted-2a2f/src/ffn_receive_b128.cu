@@ -44,7 +44,6 @@ constexpr int64_t kEntryRankBytes = 256;      // a word a rank
 constexpr int64_t kEntryGateOffset = 32768;   // region gates of the workspace
 constexpr int64_t kExitOffset = 1024;         // region exit_dispatch of every rank's window
 constexpr int64_t kExitRankBytes = 256;       // a word a rank
-constexpr int64_t kExitGateOffset = 32784;    // region gates of the workspace
 constexpr int64_t kNoRowsOffset = 2048;       // region no_rows_dispatch of every rank's window
 constexpr int64_t kNoRowsHalfBytes = 1024;    // by generation parity
 constexpr int64_t kNoRowsRankBytes = 256;     // 11 items of 16 bytes
@@ -96,9 +95,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   sync_block();
 
   if (block_index() == 0) publish_ends<cfg::kThreads>(ranks, args.ends, args.counts);
-  // Exit barrier: every rank has sent all before any row is read.
-  pass_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, cfg::kExitGateOffset,
-                      generation, kPhaseExit, kFirstPart);
+  // Exit barrier: this kernel ends, and its epilogue reads rows, when every rank has sent all.
+  end_behind_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, generation, kFirstPart);
 
   const uint8_t* const inbox = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes;
   const int group = thread_index() / cfg::kGroupThreads;

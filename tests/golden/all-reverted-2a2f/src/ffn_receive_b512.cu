@@ -51,7 +51,6 @@ constexpr int64_t kEntryRankBytes = 256;          // a word a rank
 constexpr int64_t kEntryGateOffset = 32768;       // region gates of the workspace
 constexpr int64_t kExitOffset = 1024;             // region exit_dispatch of every rank's window
 constexpr int64_t kExitRankBytes = 256;           // a word a rank
-constexpr int64_t kExitGateOffset = 32784;        // region gates of the workspace
 constexpr int64_t kNoRowsOffset = 2048;           // region no_rows_dispatch of every rank's window
 constexpr int64_t kNoRowsHalfBytes = 1024;        // by generation parity
 constexpr int64_t kNoRowsRankBytes = 256;         // 11 items of 16 bytes
@@ -147,9 +146,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
     if (row != kNoRow) store_word(&args.row_weights[row], weight);
   }
   sync_warp();  // every lane sees the rows
-  // Exit barrier: every rank has sent all before any row is read.
-  pass_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, cfg::kExitGateOffset,
-                      generation, kPhaseExit, kFirstPart);
+  // Exit barrier: this kernel ends, and its epilogue reads rows, when every rank has sent all.
+  end_behind_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, generation, kFirstPart);
 
   // Then the flags of the payload.
   const auto flag_of = [&](int unit) {

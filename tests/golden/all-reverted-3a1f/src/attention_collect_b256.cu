@@ -25,7 +25,6 @@ constexpr int64_t kEntryRankBytes = 256;    // a word a rank
 constexpr int64_t kEntryGateOffset = 2080;  // region gates of the workspace
 constexpr int64_t kExitOffset = 7168;       // region exit_combine of every rank's window
 constexpr int64_t kExitRankBytes = 256;     // a word a rank
-constexpr int64_t kExitGateOffset = 2096;   // region gates of the workspace
 constexpr int64_t kNoRowsOffset = 8192;     // region no_rows_combine of every rank's window
 constexpr int64_t kNoRowsHalfBytes = 1024;  // by generation parity
 constexpr int64_t kNoRowsRankBytes = 256;   // 1 items of 16 bytes
@@ -52,9 +51,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
     send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
         args.common, no_rows, cfg::kNoRowsRankBytes, generation);
   }
-  // Exit barrier: every rank has sent all before any row is read.
-  pass_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, cfg::kExitGateOffset,
-                      generation, kPhaseExit, kSecondPart);
+  // Exit barrier: this kernel ends, and its epilogue reads rows, when every rank has sent all.
+  end_behind_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, generation, kSecondPart);
   const int tokens = static_cast<int>(args.tokens);
   const uint32_t half = half_of(generation);
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
