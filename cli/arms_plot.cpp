@@ -177,8 +177,9 @@ std::string to_svg(const ArmsReport& report) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   if (!report.cells.empty()) {
     const std::vector<Times>& last = report.cells.front().times;
-    std::ranges::stable_sort(
-        order, [&](std::size_t a, std::size_t b) { return last[a].median > last[b].median; });
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      return last[a].median != last[b].median ? last[a].median > last[b].median : a < b;
+    });
   }
   double row = kTop + 8;
   const auto legend = [&](const std::string& line, const std::string& name) {

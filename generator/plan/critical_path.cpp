@@ -30,7 +30,10 @@ class Simulation {
   }
 
   Chain run() {
-    while (advance(Role::kAttention) | advance(Role::kFfn)) {
+    bool moved = true;
+    while (moved) {
+      moved = advance(Role::kAttention);
+      moved = advance(Role::kFfn) || moved;
     }
     const Chain& source = program(Role::kAttention).seen;
     const Chain& worker = program(Role::kFfn).seen;

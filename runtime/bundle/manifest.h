@@ -10,7 +10,7 @@
 namespace afdep::bundle {
 
 // Changes whenever a reader of the older format would misread the newer one.
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 
 enum class Role : std::uint8_t { kAttention, kFfn };
 enum class Operation : std::uint8_t {

@@ -93,9 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
                "error[E804]: format: is not \"afdep-bundle\""},
         Damage{"FormatVersion",
                [](std::string& text) {
-                 replace(text, "\"format_version\": 1", "\"format_version\": 7");
+                 replace(text, "\"format_version\": 2", "\"format_version\": 7");
                },
-               "error[E802]: the bundle has format version 7, this runtime has 1"},
+               "error[E802]: the bundle has format version 7, this runtime has 2"},
         Damage{"AbiVersion",
                [](std::string& text) { replace(text, "\"abi_version\": 1", "\"abi_version\": 9"); },
                "error[E802]: the bundle has ABI version 9, this runtime has 1"},

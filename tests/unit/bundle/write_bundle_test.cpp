@@ -67,7 +67,7 @@ TEST(WriteBundle, ReplacesABundleOfAnotherVersion) {
   const fs::path path = folder.path() / "b";
   ASSERT_TRUE(write_bundle(path, sample_bundle()).ok());
   std::string text = read_text(path / "manifest.json");
-  text.replace(text.find("\"format_version\": 1"), 19, "\"format_version\": 0");
+  text.replace(text.find("\"format_version\": 2"), 19, "\"format_version\": 0");
   write_text(path / "manifest.json", text);
   EXPECT_TRUE(write_bundle(path, other_bundle()).ok());
 }
