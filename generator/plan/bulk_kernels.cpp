@@ -176,9 +176,8 @@ Kernel BucketKernels::reply_bulk() const {
       .add("kPieceBytes", chunk.lane_vectors * 512, "32 lanes x kLaneVectors x 16")
       .add("kSharedBytes", kernel.shared_bytes, "rings")
       .add("kChunkRows", chunk.chunk_rows, "rows under one release flag")
-      .add("kSourceChunks", source_chunks, "chunks of one source")
-      .add("kChunks", chunks, "of all sources")
-      .add("kBlockChunks", ceil_div(chunks, kernel.grid), "of a CTA's warps");
+      .add("kChunks", chunks, fmt::format("{} of each source", source_chunks))
+      .add("kBlocks", kernel.grid, "CTAs");
   add_replies(kernel, /*by_slot=*/true, constants);
   add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
   add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);

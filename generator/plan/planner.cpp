@@ -18,7 +18,7 @@ namespace {
 
 // Up to this much payload of one source, packets win: 4/3 of the bytes, but no fence and no flag on
 // the path. Measured on an H200; docs/performance.md, "Choosing a protocol".
-constexpr std::int64_t kFlagInDataBytes = 1 << 20;
+constexpr std::int64_t kFlagInDataBytes = 896 << 10;
 
 // Of request.bucket, as the spec forces it or by its bytes. Above the limit rows move by bulk
 // copies unless shared memory does not hold their rings.
