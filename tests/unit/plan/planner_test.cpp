@@ -33,11 +33,11 @@ BucketPlan bucket_of(int hidden, int bucket, const std::string& kernel = "{}") {
   return plan->buckets.front();
 }
 
-// 256 rows of 4,096 bytes are 1 MiB.
-TEST(Planner, PacketsUpToOneMegabyteOfASource) {
+// 224 rows of 4,096 bytes are 896 KiB.
+TEST(Planner, PacketsUpTo896KibOfASource) {
   EXPECT_EQ(bucket_of(2048, 1).protocol, Protocol::kFlagInData);
-  EXPECT_EQ(bucket_of(2048, 256).protocol, Protocol::kFlagInData);
-  EXPECT_EQ(bucket_of(2048, 257).protocol, Protocol::kBulk);
+  EXPECT_EQ(bucket_of(2048, 224).protocol, Protocol::kFlagInData);
+  EXPECT_EQ(bucket_of(2048, 225).protocol, Protocol::kBulk);
 }
 
 // Shared memory of a CTA, 227 KiB, holds at least three rows of 65,536 bytes and none of 131,072.

@@ -171,17 +171,35 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
     uint32_t arrived = 0;
     while (left != 0) {
       if (arrived == 0) {
-        // Published by dispatch of the unit's source, after the rows of the chunk.
-        const int unit = first_unit + first + lowest_bit(left) * cfg::kWarps;
-        const Awaited awaited{kPhaseRow, static_cast<uint32_t>(unit / cfg::kBucket),
-                              static_cast<uint32_t>(unit % cfg::kBucket)};
-        if (!await_flag_by_warp(args.common, flag_of(unit), generation, awaited)) {
-          left &= left - 1;
-          continue;
-        }
-        trace.first(kTraceFirstRow);
         const bool mine = (left >> lane_index() & 1u) != 0;
         arrived = lanes_that(mine && flag_is(flag_of(first_unit + watched), generation));
+        if (arrived == 0 && stores < loads) {
+          // Nothing new: meanwhile a row that has been on its way in goes out.
+          if (lane_index() == 0) {
+            const int stage = stores % cfg::kStages;
+            await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
+            const int own = shared.moving[warp][stage];
+            for (int k = 0; k < cfg::kTopK; ++k) {
+              const int64_t row = shared.row[own][k];
+              if (row == kNoRow) continue;
+              bulk_store(out_rows + row * cfg::kRowBytes, shared.stage[warp][stage], cfg::kRowBytes);
+            }
+            bulk_commit();
+          }
+          ++stores;
+          continue;
+        }
+        if (arrived == 0) {
+          // Published by dispatch of the unit's source, after the rows of the chunk.
+          const int unit = first_unit + first + lowest_bit(left) * cfg::kWarps;
+          const Awaited awaited{kPhaseRow, static_cast<uint32_t>(unit / cfg::kBucket),
+                                static_cast<uint32_t>(unit % cfg::kBucket)};
+          const bool here = await_flag_by_warp(args.common, flag_of(unit), generation, awaited);
+          arrived = here ? left & (0u - left) : 0;
+          if (!here) left &= left - 1;
+          if (!here) continue;
+        }
+        trace.first(kTraceFirstRow);
         sync_warp();                          // the lanes' acquires come before lane 0's fence,
         if (lane_index() == 0) fence_bulk();  // and that before its copies read the inbox
       }
