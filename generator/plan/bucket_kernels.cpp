@@ -28,8 +28,28 @@ Kernel BucketKernels::start(Role role, Operation operation) const {
   return kernel;
 }
 
-void BucketKernels::add_threads(const Kernel& kernel, Constants& constants) const {
-  constants.add("kThreads", kernel.threads, fmt::format("{} warps", kernel.threads / 32))
+void BucketKernels::set_threads(Kernel& kernel, int threads, Constants& constants) const {
+  kernel.threads = threads;
+  kernel.blocks_per_sm = bulk() ? 1 : kBlocksPerSm;
+  const bool bulk_reply = bulk() && kernel.operation == Operation::kReply;
+  const int least_bound = bulk_reply  ? 0
+                          : bulk()    ? kBulkBoundThreads
+                          : packets() ? kPacketBoundThreads
+                                      : 0;
+  const int bound = std::max(threads, least_bound);
+  kernel.register_ceiling = register_ceiling(bound, kernel.blocks_per_sm);
+  // These step by them.
+  const bool counts_threads = kernel.operation == Operation::kReceive ||
+                              kernel.operation == Operation::kReply ||
+                              (kernel.operation == Operation::kDispatch && bulk());
+  if (counts_threads) {
+    constants.add("kThreads", threads, fmt::format("{} warps", threads / 32));
+  }
+  constants
+      .add("kBoundThreads", bound,
+           bound == threads
+               ? fmt::format("{} warps", threads / 32)
+               : fmt::format("launched with {}; one bound keeps a bundle's kernels alike", threads))
       .add("kBlocksPerSm", kernel.blocks_per_sm,
            fmt::format("leaves {} registers a thread", kernel.register_ceiling));
 }
@@ -37,21 +57,7 @@ void BucketKernels::add_threads(const Kernel& kernel, Constants& constants) cons
 void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
                                      Constants& constants) const {
   kernel.grid = shape.grid;
-  kernel.threads = shape.threads;
-  const int bound = std::max(kernel.threads, kPacketBoundThreads);
-  kernel.register_ceiling = register_ceiling(bound, kBlocksPerSm);
-  // Receive and reply step by them.
-  const bool counts_threads =
-      kernel.operation == Operation::kReceive || kernel.operation == Operation::kReply;
-  if (counts_threads) {
-    constants.add("kThreads", kernel.threads, fmt::format("{} warps", kernel.threads / 32));
-  }
-  constants
-      .add(
-          "kBoundThreads", bound,
-          fmt::format("launched with {}; one bound keeps a bundle's kernels alike", kernel.threads))
-      .add("kBlocksPerSm", kernel.blocks_per_sm,
-           fmt::format("leaves {} registers a thread", kernel.register_ceiling));
+  set_threads(kernel, shape.threads, constants);
   constants.add("kGroupThreads", shape.group_warps * 32,
                 fmt::format("{} warps take a row", shape.group_warps));
   if (with_groups) constants.add("kGroups", shape.groups, "rows in flight in a CTA");
@@ -60,10 +66,7 @@ void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, b
 void BucketKernels::set_chunk_shape(Kernel& kernel, int grid, int threads,
                                     Constants& constants) const {
   kernel.grid = grid;
-  kernel.threads = threads;
-  kernel.blocks_per_sm = bulk() ? 1 : kBlocksPerSm;
-  kernel.register_ceiling = register_ceiling(kernel.threads, kernel.blocks_per_sm);
-  add_threads(kernel, constants);
+  set_threads(kernel, threads, constants);
 }
 
 void BucketKernels::add_lane_pieces(const ChunkShape& shape, Constants& constants) const {

@@ -16,11 +16,12 @@
 
 namespace afdep::plan {
 
-inline constexpr int kSpelledWorkers = 8;   // up to so many peers are written out one by one
-inline constexpr int kCopyLaneVectors = 4;  // dispatch and receive: 16 registers of payload a lane
-inline constexpr int kSumLaneVectors = 2;   // reply and collect: some such pieces and FP32 sums
-inline constexpr int kBulkSumVectors = 8;   // the same in a CTA that has its SM to itself
-inline constexpr int kMaxTableBatch = 4;    // table or count packets of a lane in flight
+inline constexpr int kSpelledWorkers = 8;    // up to so many peers are written out one by one
+inline constexpr int kCopyLaneVectors = 4;   // dispatch and receive: 16 registers of payload a lane
+inline constexpr int kSumLaneVectors = 2;    // reply and collect: some such pieces and FP32 sums
+inline constexpr int kBulkReplyVectors = 8;  // the same of a bulk reply, whose rows wait in stages
+inline constexpr int kBulkCollectVectors = 4;  // and of a bulk collect
+inline constexpr int kMaxTableBatch = 4;       // table or count packets of a lane in flight
 
 template <typename T>
 constexpr T ceil_div(T value, T by) {
@@ -83,15 +84,16 @@ class BucketKernels {
   }
   [[nodiscard]] ChunkShape reply_chunk() const {
     ChunkShape shape =
-        chunk_shape(plan_.row_bytes, units(), request_.ffn_sms, sum_vectors(), sum_threads() / 32);
+        chunk_shape(plan_.row_bytes, units(), request_.ffn_sms,
+                    bulk() ? kBulkReplyVectors : kSumLaneVectors, sum_threads() / 32);
     shape.chunk_rows = std::min(shape.chunk_rows, request_.bucket);
     return shape;
   }
 
  private:
   [[nodiscard]] bool bulk() const { return request_.protocol == Protocol::kBulk; }
-  // Reply and collect of raw rows: vectors of a lane in flight, and threads of a CTA.
-  [[nodiscard]] int sum_vectors() const { return bulk() ? kBulkSumVectors : kSumLaneVectors; }
+  // Collect of raw rows: vectors of a lane in flight; reply and collect: threads of a CTA.
+  [[nodiscard]] int sum_vectors() const { return bulk() ? kBulkCollectVectors : kSumLaneVectors; }
   [[nodiscard]] int sum_threads() const { return bulk() ? kBulkThreads : kMaxThreads; }
   [[nodiscard]] bool packets() const { return request_.protocol == Protocol::kFlagInData; }
   [[nodiscard]] std::int64_t units() const {
@@ -108,7 +110,8 @@ class BucketKernels {
   void set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
                         Constants& constants) const;
   void set_chunk_shape(Kernel& kernel, int grid, int threads, Constants& constants) const;
-  void add_threads(const Kernel& kernel, Constants& constants) const;
+  // Threads of a CTA, CTAs an SM, the launch bound and what registers it leaves.
+  void set_threads(Kernel& kernel, int threads, Constants& constants) const;
   void add_lane_pieces(const ChunkShape& shape, Constants& constants) const;
   // with_shares: the kernel counts parts; one that gives each lane one part does not.
   void add_row_packets(bool with_shares, Constants& constants) const;

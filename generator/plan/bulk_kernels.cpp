@@ -20,9 +20,6 @@ Kernel BucketKernels::dispatch_bulk() const {
   Kernel kernel = start(Role::kAttention, Operation::kDispatch);
   const BulkPlan bulk = bulk_plan();
   kernel.grid = bulk.slices;
-  kernel.threads = (bulk.copy.warps + 1) * 32;
-  kernel.blocks_per_sm = 1;
-  kernel.register_ceiling = register_ceiling(kernel.threads, 1);
   kernel.shared_bytes = bulk.dispatch_shared_bytes;
   Constants constants;
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
@@ -31,13 +28,14 @@ Kernel BucketKernels::dispatch_bulk() const {
       .add("kExpertsPerWorker", plan_.local_experts(),
            fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks))
       .add("kWorkers", plan_.ffn_ranks, "FFN ranks");
-  add_threads(kernel, constants);
-  constants.add("kWarps", kernel.threads / 32, "the last one ranks and sends the choices")
+  set_threads(kernel, (bulk.copy.warps + 1) * 32, constants);
+  constants
+      .add("kWarps", kernel.threads / 32, "all rank and send choices; the last one has no ring")
       .add("kCopyWarps", bulk.copy.warps, "each moves rows through a ring of its own")
       .add("kStages", bulk.copy.stages, "of a ring, a row each")
       .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden))
       .add("kSharedBytes", kernel.shared_bytes, "rings and the slice's table")
-      .add("kRouteBatch", std::min(4, ceil_div(bulk.slice_tokens, bulk.copy.warps + 1)),
+      .add("kRouteBatch", std::min(8, ceil_div(bulk.slice_tokens, bulk.copy.warps + 1)),
            "tokens of a warp whose ids are in flight")
       .add("kSliceTokens", bulk.slice_tokens,
            fmt::format("{} tokens over {} CTAs", request_.bucket, bulk.slices))
@@ -71,9 +69,6 @@ Result<Kernel> BucketKernels::receive_bulk() const {
   Kernel kernel = start(Role::kFfn, Operation::kReceive);
   const BulkPlan bulk = bulk_plan();
   kernel.grid = static_cast<int>(bulk.blocks);
-  kernel.threads = bulk.expand.warps * 32;
-  kernel.blocks_per_sm = 1;
-  kernel.register_ceiling = register_ceiling(kernel.threads, 1);
   kernel.shared_bytes = bulk.receive_shared_bytes;
   const bool expands = !plan_.ablation.separate_epilogues;
   if (!expands) kernel.shared_bytes -= bulk.expand_ring_bytes();
@@ -86,7 +81,7 @@ Result<Kernel> BucketKernels::receive_bulk() const {
       .add("kLocalExperts", plan_.local_experts(),
            fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks))
       .add("kAlignment", plan_.expert_alignment, "rows; an expert starts at a multiple");
-  add_threads(kernel, constants);
+  set_threads(kernel, bulk.expand.warps * 32, constants);
   constants.add("kWarps", bulk.expand.warps,
                 expands ? "each moves rows through a ring of its own" : "a CTA");
   if (expands) {
@@ -156,10 +151,7 @@ Kernel BucketKernels::reply_bulk() const {
   Kernel kernel = start(Role::kFfn, Operation::kReply);
   const ChunkShape chunk = reply_chunk();
   const BulkShape ring = bulk_shape(chunk.lane_vectors * 512, barrier_bytes());
-  kernel.threads = ring.warps * 32;
   kernel.grid = chunk.grid;
-  kernel.blocks_per_sm = 1;
-  kernel.register_ceiling = register_ceiling(kernel.threads, 1);
   kernel.shared_bytes = ring.ring_bytes + 16 * ring.warps * ring.stages + 256;
   const int source_chunks = ceil_div(request_.bucket, chunk.chunk_rows);
   const int chunks = plan_.attention_ranks * source_chunks;
@@ -167,7 +159,7 @@ Kernel BucketKernels::reply_bulk() const {
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
       .add("kSources", plan_.attention_ranks, "attention ranks")
       .add("kTopK", plan_.top_k, "choices of a token");
-  add_threads(kernel, constants);
+  set_threads(kernel, ring.warps * 32, constants);
   constants.add("kWarps", ring.warps, "each takes pieces of rows through a ring of its own")
       .add("kStages", ring.stages, "of a ring, a piece each")
       .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));

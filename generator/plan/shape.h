@@ -11,7 +11,10 @@ constexpr int kPacketBoundThreads =
     384;  // launch bound of smaller packet kernels: 80 registers a thread,
           // so that any two kernels of a bundle fit an SM together
 constexpr int kBlocksPerSm = 2;
-constexpr int kBulkThreads = 384;  // a CTA that has an SM to itself: 168 registers a thread
+constexpr int kBulkThreads = 384;  // a CTA whose rings take most of an SM's shared memory
+// The launch bound of bulk kernels leaves 96 registers a thread, so that a packet kernel of the
+// bundle fits beside one. Reply sums 64 elements a lane and takes what its threads leave.
+constexpr int kBulkBoundThreads = 640;
 constexpr int kRegistersPerSm = 65536;
 constexpr int kRegisterGranule = 8;  // registers are given out in steps of 8 a thread
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;

@@ -16,7 +16,7 @@ constexpr int kTopK = 8;                       // choices of a token
 constexpr int kExperts = 128;                  // ids are -1 or less than this
 constexpr int kExpertsPerWorker = 64;          // 128 experts over 2 workers
 constexpr int kWorkers = 2;                    // FFN ranks
-constexpr int kThreads = 512;                  // 16 warps
+constexpr int kBoundThreads = 512;             // 16 warps
 constexpr int kBlocksPerSm = 2;                // leaves 64 registers a thread
 constexpr int kWarps = 16;                     // a CTA
 constexpr int kGridWarps = 256;                // 16 CTAs
@@ -60,7 +60,7 @@ constexpr int kNoRowsFromEnd = 4;              // nobody has rows for this rank
 
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_2a2f_dispatch_b256(const __grid_constant__ DispatchArgs args) {
   await_previous_kernel();  // the collect of the exchange before this one
   release_next_kernel();    // the collect may become resident and wait

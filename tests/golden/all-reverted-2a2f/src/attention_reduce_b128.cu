@@ -8,7 +8,7 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBoundThreads = 384;              // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBoundThreads = 384;              // 12 warps
 constexpr int kBlocksPerSm = 2;                 // leaves 80 registers a thread
 constexpr int kGroupThreads = 96;               // 3 warps take a row
 constexpr int kGroups = 4;                      // rows in flight in a CTA

@@ -12,7 +12,7 @@ namespace cfg {
 constexpr int kBucket = 128;                  // tokens of one source at most
 constexpr int kUnits = 256;                   // 2 sources x 128 tokens
 constexpr int kTopK = 8;                      // choices of a token
-constexpr int kBoundThreads = 384;            // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBoundThreads = 384;            // 12 warps
 constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
 constexpr int kGroupThreads = 96;             // 3 warps take a row
 constexpr int kGroups = 4;                    // rows in flight in a CTA

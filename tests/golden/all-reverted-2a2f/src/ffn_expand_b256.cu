@@ -12,7 +12,7 @@ namespace cfg {
 constexpr int kBucket = 256;                   // tokens of one source at most
 constexpr int kUnits = 512;                    // 2 sources x 256 tokens
 constexpr int kTopK = 8;                       // choices of a token
-constexpr int kThreads = 512;                  // 16 warps
+constexpr int kBoundThreads = 512;             // 16 warps
 constexpr int kBlocksPerSm = 2;                // leaves 64 registers a thread
 constexpr int kWarps = 16;                     // a CTA
 constexpr int kGridWarps = 384;                // 24 CTAs
@@ -31,7 +31,7 @@ constexpr int64_t kFlagsSourceBytes = 2304;    // 576 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_2a2f_expand_b256(const __grid_constant__ ReceiveArgs args) {
   await_previous_kernel();  // the receive of this exchange
   release_next_kernel();    // the reply may become resident and wait

@@ -12,8 +12,8 @@ namespace cfg {
 constexpr int kBucket = 512;                   // tokens of one source at most
 constexpr int kUnits = 1024;                   // 2 sources x 512 tokens
 constexpr int kTopK = 8;                       // choices of a token
-constexpr int kThreads = 384;                  // 12 warps
-constexpr int kBlocksPerSm = 1;                // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;             // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                // leaves 96 registers a thread
 constexpr int kWarps = 12;                     // a CTA
 constexpr int kGridWarps = 288;                // 24 CTAs
 constexpr int kRowVectors = 256;               // 16-byte vectors of a row
@@ -35,7 +35,7 @@ constexpr int64_t kFlagsSourceBytes = 2304;    // 576 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_2a2f_expand_b512(const __grid_constant__ ReceiveArgs args) {
   await_previous_kernel();  // the receive of this exchange
   release_next_kernel();    // the reply may become resident and wait

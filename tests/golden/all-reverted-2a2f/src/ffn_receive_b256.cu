@@ -18,6 +18,7 @@ constexpr int kTopK = 8;                      // choices of a token
 constexpr int kLocalExperts = 64;             // 128 experts over 2 workers
 constexpr int kAlignment = 1;                 // rows; an expert starts at a multiple
 constexpr int kThreads = 512;                 // 16 warps
+constexpr int kBoundThreads = 512;            // 16 warps
 constexpr int kBlocksPerSm = 2;               // leaves 64 registers a thread
 constexpr int kChunkRows = 1;                 // rows under one release flag
 constexpr int kWarps = 16;                    // a CTA
@@ -56,7 +57,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_2a2f_receive_b256(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

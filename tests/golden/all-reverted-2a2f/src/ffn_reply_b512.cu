@@ -15,6 +15,7 @@ constexpr int kBucket = 512;                    // tokens of one source at most
 constexpr int kSources = 2;                     // attention ranks
 constexpr int kTopK = 8;                        // choices of a token
 constexpr int kThreads = 384;                   // 12 warps
+constexpr int kBoundThreads = 384;              // 12 warps
 constexpr int kBlocksPerSm = 1;                 // leaves 168 registers a thread
 constexpr int kWarps = 12;                      // each takes pieces of rows through a ring of its own
 constexpr int kStages = 4;                      // of a ring, a piece each
@@ -25,9 +26,8 @@ constexpr int kPieces = 1;                      // of a row
 constexpr int64_t kPieceBytes = 4096;           // 32 lanes x kLaneVectors x 16
 constexpr int64_t kSharedBytes = 197632;        // rings
 constexpr int kChunkRows = 2;                   // rows under one release flag
-constexpr int kSourceChunks = 256;              // chunks of one source
-constexpr int kChunks = 512;                    // of all sources
-constexpr int kBlockChunks = 22;                // of a CTA's warps
+constexpr int kChunks = 512;                    // 256 of each source
+constexpr int kBlocks = 24;                     // CTAs
 constexpr int64_t kRepliesOffset = 9838848;     // worker 0's block of region replies of every source's window
 constexpr int64_t kRepliesHalfBytes = 8388608;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 2097152;  // 512 items of 4096 bytes
@@ -60,7 +60,7 @@ constexpr int kNoRowsFromEnd = 4;               // nobody has rows for this rank
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
 struct Work {
-  int32_t chunk;
+  int32_t chunk;  // of all sources
   int16_t token;  // of the chunk
   int16_t piece;  // of the row
   int32_t rows;   // that are summed
@@ -75,7 +75,7 @@ struct Shared {
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_2a2f_reply_b512(const __grid_constant__ ReplyArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();
@@ -103,19 +103,21 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
 
-  // Warps take chunks of tokens as they become free: how many rows a token has here is a matter of
-  // routing.
+  // Blocks take chunks in turn, and sources take turns within them, so that tokens are answered about
+  // in the order in which collect asks for them. Within a block warps take chunks as they become
+  // free: how many rows a token has here is a matter of routing.
   const auto take_chunk = [&]() {
     uint32_t taken = 0;
     if (lane_index() == 0) taken = take_shared(shared.next_chunk);
-    const int own = static_cast<int>(shuffle(taken, 0));
-    return own < cfg::kBlockChunks ? block_index() * cfg::kBlockChunks + own : cfg::kChunks;
+    return static_cast<int>(shuffle(taken, 0)) * cfg::kBlocks + block_index();
   };
+  const auto source_of = [](int chunk) { return chunk % cfg::kSources; };
+  const auto token_of = [](int chunk, int i) { return chunk / cfg::kSources * cfg::kChunkRows + i; };
   const auto lane_row_of = [&](int chunk, int i) {
-    const int token = chunk % cfg::kSourceChunks * cfg::kChunkRows + i;
+    const int token = token_of(chunk, i);
     if (chunk >= cfg::kChunks || token >= cfg::kBucket) return kNoRow;
     return load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset,
-                                     chunk / cfg::kSourceChunks * cfg::kBucket + token);
+                                     source_of(chunk) * cfg::kBucket + token);
   };
 
   // Feeding: the next row's next piece goes into the next stage.
@@ -170,14 +172,14 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   for (int done = 0; done < queued; ++done) {
     sync_warp();  // lane 0 has described the work
     const Work work = shared.work[warp][done % cfg::kStages];
-    const int source = work.chunk / cfg::kSourceChunks;
-    const int token = work.chunk % cfg::kSourceChunks * cfg::kChunkRows + work.token;
+    const int source = source_of(work.chunk);
+    const int token = token_of(work.chunk, work.token);
     if (work.chunk != open_chunk) {
       sync_warp();  // all lanes' stores come before the release below
       if (open_chunk >= 0 && lane_index() == 0) {
-        release_flag(args.common.peer[open_chunk / cfg::kSourceChunks] + cfg::kFlagsOffset +
+        release_flag(args.common.peer[source_of(open_chunk)] + cfg::kFlagsOffset +
                          half * cfg::kFlagsHalfBytes + args.common.index * cfg::kFlagsWorkerBytes +
-                         open_chunk % cfg::kSourceChunks * 4,
+                         open_chunk / cfg::kSources * 4,
                      generation);  // awaited by collect
       }
       open_chunk = work.chunk;
@@ -201,9 +203,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   }
   sync_warp();  // all lanes' stores come before the release below
   if (open_chunk >= 0 && lane_index() == 0) {
-    release_flag(args.common.peer[open_chunk / cfg::kSourceChunks] + cfg::kFlagsOffset +
+    release_flag(args.common.peer[source_of(open_chunk)] + cfg::kFlagsOffset +
                      half * cfg::kFlagsHalfBytes + args.common.index * cfg::kFlagsWorkerBytes +
-                     open_chunk % cfg::kSourceChunks * 4,
+                     open_chunk / cfg::kSources * 4,
                  generation);  // awaited by collect
   }
   if (block_index() == 0 && warp_index() == 0) {

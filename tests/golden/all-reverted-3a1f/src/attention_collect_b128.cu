@@ -8,7 +8,7 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;               // 16 warps
+constexpr int kBoundThreads = 512;          // 16 warps
 constexpr int kBlocksPerSm = 2;             // leaves 64 registers a thread
 constexpr int kWarps = 16;                  // a CTA
 constexpr int kGridWarps = 128;             // 8 CTAs
@@ -37,7 +37,7 @@ constexpr int kNoRowsFromEnd = 3;           // rows come from the other role alo
 
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_3a1f_collect_b128(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -9,8 +9,8 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 384;               // 12 warps
-constexpr int kBlocksPerSm = 1;             // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;          // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;             // leaves 96 registers a thread
 constexpr int kWarps = 12;                  // a CTA
 constexpr int kGridWarps = 264;             // 22 CTAs
 constexpr int kRowVectors = 256;            // 16-byte vectors of a row
@@ -42,7 +42,7 @@ constexpr int kNoRowsFromEnd = 3;           // rows come from the other role alo
 
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_3a1f_collect_view_b256(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -8,14 +8,14 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 384;               // 12 warps
-constexpr int kBlocksPerSm = 1;             // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;          // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;             // leaves 96 registers a thread
 constexpr int kWarps = 12;                  // a CTA
 constexpr int kGridWarps = 264;             // 22 CTAs
 constexpr int64_t kRowBytes = 4096;         // 2048 x bf16
 constexpr int kRowVectors = 256;            // 16-byte vectors of a row
-constexpr int kLaneVectors = 8;             // of one row, in flight together
-constexpr int kPieces = 1;                  // rounds of kLaneVectors that a row takes
+constexpr int kLaneVectors = 4;             // of one row, in flight together
+constexpr int kPieces = 2;                  // rounds of kLaneVectors that a row takes
 constexpr int kChunkRows = 2;               // rows under one release flag
 constexpr int64_t kRepliesOffset = 362752;  // region view of this rank's window
 constexpr int64_t kReplyRowBytes = 4096;    // a raw row
@@ -25,7 +25,7 @@ constexpr int64_t kFlagsWorkerBytes = 512;  // 128 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;  // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_3a1f_reduce_b256(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the collect of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -6,11 +6,11 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;    // 16 warps
-constexpr int kBlocksPerSm = 2;  // leaves 64 registers a thread
+constexpr int kBoundThreads = 512;  // 16 warps
+constexpr int kBlocksPerSm = 2;     // leaves 64 registers a thread
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_3a1f_idle_reduce_b128(const __grid_constant__ ReplyArgs) {
   await_previous_kernel();  // so that whoever waits for this one waits for that one
   release_next_kernel();

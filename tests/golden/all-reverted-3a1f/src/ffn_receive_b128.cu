@@ -18,6 +18,7 @@ constexpr int kTopK = 8;                     // choices of a token
 constexpr int kLocalExperts = 128;           // 128 experts over 1 workers
 constexpr int kAlignment = 16;               // rows; an expert starts at a multiple
 constexpr int kThreads = 512;                // 16 warps
+constexpr int kBoundThreads = 512;           // 16 warps
 constexpr int kBlocksPerSm = 2;              // leaves 64 registers a thread
 constexpr int kChunkRows = 1;                // rows under one release flag
 constexpr int kRowWords = 1024;              // two BF16 elements a word
@@ -58,7 +59,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_3a1f_receive_b128(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

@@ -8,7 +8,7 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;                // 16 warps
+constexpr int kBoundThreads = 512;           // 16 warps
 constexpr int kBlocksPerSm = 2;              // leaves 64 registers a thread
 constexpr int kWarps = 16;                   // a CTA
 constexpr int kGridWarps = 384;              // 24 CTAs
@@ -25,7 +25,7 @@ constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_one_worker_3a1f_collect_b512(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -8,8 +8,8 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 384;                // 12 warps
-constexpr int kBlocksPerSm = 1;              // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;           // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;              // leaves 96 registers a thread
 constexpr int kWarps = 12;                   // a CTA
 constexpr int kGridWarps = 288;              // 24 CTAs
 constexpr int kRowVectors = 256;             // 16-byte vectors of a row
@@ -22,7 +22,7 @@ constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_one_worker_3a1f_collect_view_b2048(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -17,6 +17,7 @@ constexpr int kTopK = 8;                       // choices of a token
 constexpr int kLocalExperts = 128;             // 128 experts over 1 workers
 constexpr int kAlignment = 1;                  // rows; an expert starts at a multiple
 constexpr int kThreads = 512;                  // 16 warps
+constexpr int kBoundThreads = 512;             // 16 warps
 constexpr int kBlocksPerSm = 2;                // leaves 64 registers a thread
 constexpr int kRowVectors = 256;               // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;                // of one row, in flight together
@@ -45,7 +46,7 @@ using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_one_worker_3a1f_receive_b512(const __grid_constant__ ReceiveArgs args) {
   Ranks& ranks = shared_memory<Ranks>();
   clear<cfg::kThreads>(ranks);

@@ -9,14 +9,14 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 384;                    // 12 warps
-constexpr int kBlocksPerSm = 1;                  // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;               // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                  // leaves 96 registers a thread
 constexpr int kWarps = 12;                       // a CTA
 constexpr int kGridWarps = 192;                  // 16 CTAs
 constexpr int64_t kRowBytes = 5760;              // 2880 x bf16
 constexpr int kRowVectors = 360;                 // 16-byte vectors of a row
-constexpr int kLaneVectors = 8;                  // of one row, in flight together
-constexpr int kPieces = 2;                       // rounds of kLaneVectors that a row takes
+constexpr int kLaneVectors = 4;                  // of one row, in flight together
+constexpr int kPieces = 3;                       // rounds of kLaneVectors that a row takes
 constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
 constexpr int kChunkRows = 2;                    // rows under one release flag
 constexpr int64_t kRepliesOffset = 246016;       // region replies of this rank's window
@@ -29,7 +29,7 @@ constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_collect_b1024(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -16,7 +16,8 @@ constexpr int kTopK = 4;                          // choices of a token
 constexpr int kLocalExperts = 64;                 // 128 experts over 2 workers
 constexpr int kAlignment = 16;                    // rows; an expert starts at a multiple
 constexpr int kThreads = 288;                     // 9 warps
-constexpr int kBlocksPerSm = 1;                   // leaves 224 registers a thread
+constexpr int kBoundThreads = 640;                // launched with 288; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                   // leaves 96 registers a thread
 constexpr int kWarps = 9;                         // each moves rows through a ring of its own
 constexpr int kStages = 4;                        // of a ring, a row each
 constexpr int kLead = 2;                          // rows on their way in while an older one goes out
@@ -64,7 +65,7 @@ struct Shared {
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_receive_b1024(const __grid_constant__ ReceiveArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();

@@ -14,6 +14,7 @@ constexpr int kBucket = 1024;                    // tokens of one source at most
 constexpr int kSources = 2;                      // attention ranks
 constexpr int kTopK = 4;                         // choices of a token
 constexpr int kThreads = 384;                    // 12 warps
+constexpr int kBoundThreads = 384;               // 12 warps
 constexpr int kBlocksPerSm = 1;                  // leaves 168 registers a thread
 constexpr int kWarps = 12;                       // each takes pieces of rows through a ring of its own
 constexpr int kStages = 4;                       // of a ring, a piece each
@@ -53,7 +54,7 @@ struct Shared {
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_padded_tail_2a2f_reply_b1024(const __grid_constant__ ReplyArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();

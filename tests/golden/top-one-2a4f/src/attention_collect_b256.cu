@@ -8,7 +8,7 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBoundThreads = 512;               // 16 warps
 constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
 constexpr int kWarps = 16;                       // a CTA
 constexpr int kGridWarps = 256;                  // 16 CTAs
@@ -26,7 +26,7 @@ constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_top_one_2a4f_collect_b256(const __grid_constant__ CollectArgs args) {
   await_previous_kernel();  // the dispatch of this exchange
   release_next_kernel();    // the next dispatch may become resident and wait

@@ -1,8 +1,8 @@
 // afdep: top-one-2a4f | attention | dispatch | bucket 1024 | bulk
 // Each block owns a slice of the tokens. Its copy warps move rows through rings of shared-memory
-// stages straight into the workers' inboxes; its last warp ranks the slice's choices, sends the
-// counts ahead and the choices after them. One release flag a worker and chunk of rows says that
-// the rows are there.
+// stages straight into the workers' inboxes once all warps have ranked the slice's choices and sent
+// them, with their counts ahead. One release flag a worker and chunk of rows says that the rows are
+// there.
 #include "afdep/abi.h"
 #include "afdep/bulk.cuh"
 #include "afdep/exchange.cuh"
@@ -17,13 +17,14 @@ constexpr int kExperts = 128;                     // ids are -1 or less than thi
 constexpr int kExpertsPerWorker = 32;             // 128 experts over 4 workers
 constexpr int kWorkers = 4;                       // FFN ranks
 constexpr int kThreads = 192;                     // 6 warps
-constexpr int kBlocksPerSm = 1;                   // leaves 255 registers a thread
-constexpr int kWarps = 6;                         // the last one ranks and sends the choices
+constexpr int kBoundThreads = 640;                // launched with 192; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                   // leaves 96 registers a thread
+constexpr int kWarps = 6;                         // all rank and send choices; the last one has no ring
 constexpr int kCopyWarps = 5;                     // each moves rows through a ring of its own
 constexpr int kStages = 4;                        // of a ring, a row each
 constexpr int64_t kRowBytes = 10240;              // 5120 x bf16
 constexpr int64_t kSharedBytes = 209824;          // rings and the slice's table
-constexpr int kRouteBatch = 4;                    // tokens of a warp whose ids are in flight
+constexpr int kRouteBatch = 8;                    // tokens of a warp whose ids are in flight
 constexpr int kSliceTokens = 64;                  // 1024 tokens over 16 CTAs
 constexpr int kChunkRows = 2;                     // rows of a warp under one release flag
 constexpr int kWarpChunks = 7;                    // chunks of a warp
@@ -58,7 +59,7 @@ struct Shared {
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_top_one_2a4f_dispatch_b1024(const __grid_constant__ DispatchArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();
@@ -96,6 +97,18 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   const int64_t choice_flag = cfg::kChoiceFlagsOffset + half * cfg::kChoiceFlagsHalfBytes +
                               args.common.index * cfg::kChoiceFlagsSourceBytes + block_index() * 4;
 
+  // The ids are on the path of every rank's first row, so they are asked for before the rows are.
+  int64_t choice[cfg::kRouteBatch];
+  uint32_t weight[cfg::kRouteBatch];
+  const auto load_routes = [&](int first) {
+#pragma unroll
+    for (int i = 0; i < cfg::kRouteBatch; ++i) {
+      const int token = first_token + first + i * cfg::kWarps;
+      choice[i] = load_choice<int32_t, cfg::kTopK>(args.ids, token, all_tokens);
+      weight[i] = load_weight<cfg::kTopK>(args.weights, token, all_tokens);
+    }
+  };
+  load_routes(warp);
   // Copy warp w takes tokens w, w + kCopyWarps, ... of the slice. Its first rows travel while the
   // routes are read.
   if (warp < cfg::kCopyWarps && lane_index() == 0) {
@@ -110,14 +123,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
   }
 #pragma unroll 1
   for (int first = warp; first < cfg::kSliceTokens; first += cfg::kWarps * cfg::kRouteBatch) {
-    int64_t choice[cfg::kRouteBatch];
-    uint32_t weight[cfg::kRouteBatch];
-#pragma unroll
-    for (int i = 0; i < cfg::kRouteBatch; ++i) {
-      const int token = first_token + first + i * cfg::kWarps;
-      choice[i] = load_choice<int32_t, cfg::kTopK>(args.ids, token, all_tokens);
-      weight[i] = load_weight<cfg::kTopK>(args.weights, token, all_tokens);
-    }
+    if (first != warp) load_routes(first);
 #pragma unroll
     for (int i = 0; i < cfg::kRouteBatch; ++i) {
       const int token = first + i * cfg::kWarps;
@@ -158,20 +164,23 @@ extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
                        (block_index() * cfg::kCountPackets + packet) * kPacketBytes,
                    p);  // awaited by receive
     }
-// Every worker gets the choices of every token, so that none reads what an earlier exchange left.
+  }
+  // Every worker gets the choices of every token, so that none reads what an earlier exchange left.
 #pragma unroll 1
-    for (int i = lane_index(); i < cfg::kSliceTokens * cfg::kTopK; i += 32) {
-      const int token = i / cfg::kTopK;
-      if (first_token + token >= cfg::kBucket) continue;
-      const uint32_t packed = ranked_choice(shared.slice, i);
-      const uint32_t weight = shared.slice.weight[i];
-      const int64_t place = choices + token * cfg::kChoicesTokenBytes + i % cfg::kTopK * 8;
-      store_choice(args.common.peer[0] + place, packed, weight);
-      store_choice(args.common.peer[1] + place, packed, weight);
-      store_choice(args.common.peer[2] + place, packed, weight);
-      store_choice(args.common.peer[3] + place, packed, weight);
-    }
-    sync_warp();  // all lanes' stores come before the releases below
+  for (int i = thread_index(); i < cfg::kSliceTokens * cfg::kTopK; i += cfg::kThreads) {
+    const int token = i / cfg::kTopK;
+    if (first_token + token >= cfg::kBucket) continue;
+    const uint32_t packed = ranked_choice(shared.slice, i);
+    const uint32_t weight_bits = shared.slice.weight[i];
+    const int64_t place = choices + token * cfg::kChoicesTokenBytes + i % cfg::kTopK * 8;
+    store_choice(args.common.peer[0] + place, packed, weight_bits);
+    store_choice(args.common.peer[1] + place, packed, weight_bits);
+    store_choice(args.common.peer[2] + place, packed, weight_bits);
+    store_choice(args.common.peer[3] + place, packed, weight_bits);
+  }
+  sync_block();  // all threads' stores come before the last warp's releases
+
+  if (warp == cfg::kCopyWarps) {
     release_flags<cfg::kWorkers>(args.common, choice_flag, ~uint64_t{0},
                                  generation);  // awaited by receive
   } else {

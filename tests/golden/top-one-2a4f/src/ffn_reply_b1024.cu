@@ -12,6 +12,7 @@ constexpr int kBucket = 1024;                    // tokens of one source at most
 constexpr int kSources = 2;                      // attention ranks
 constexpr int kTopK = 1;                         // choices of a token
 constexpr int kThreads = 384;                    // 12 warps
+constexpr int kBoundThreads = 384;               // 12 warps
 constexpr int kBlocksPerSm = 1;                  // leaves 168 registers a thread
 constexpr int kWarps = 12;                       // a CTA
 constexpr int kGridWarps = 192;                  // 16 CTAs
@@ -33,7 +34,7 @@ constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the work
 constexpr int64_t kUnitSlotsOffset = 8192;       // region unit_slots of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_top_one_2a4f_reply_b1024(const __grid_constant__ ReplyArgs args) {
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait

@@ -10,14 +10,14 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 384;                    // 12 warps
-constexpr int kBlocksPerSm = 1;                  // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;               // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                  // leaves 96 registers a thread
 constexpr int kWarps = 12;                       // a CTA
 constexpr int kGridWarps = 288;                  // 24 CTAs
 constexpr int64_t kRowBytes = 4096;              // 2048 x bf16
 constexpr int kRowVectors = 256;                 // 16-byte vectors of a row
-constexpr int kLaneVectors = 8;                  // of one row, in flight together
-constexpr int kPieces = 1;                       // rounds of kLaneVectors that a row takes
+constexpr int kLaneVectors = 4;                  // of one row, in flight together
+constexpr int kPieces = 2;                       // rounds of kLaneVectors that a row takes
 constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
 constexpr int kChunkRows = 8;                    // rows under one release flag
 constexpr int64_t kRepliesOffset = 22784;        // region replies of this rank's window
@@ -33,7 +33,7 @@ constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
 constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_traced_2a2f_collect_b2048(const __grid_constant__ CollectArgs args) {
   WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
   await_previous_kernel();  // the dispatch of this exchange

@@ -10,7 +10,7 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBoundThreads = 512;               // 16 warps
 constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
 constexpr int kWarps = 16;                       // a CTA
 constexpr int kGridWarps = 384;                  // 24 CTAs
@@ -33,7 +33,7 @@ constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
 constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_traced_2a2f_collect_b512(const __grid_constant__ CollectArgs args) {
   WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
   await_previous_kernel();  // the dispatch of this exchange

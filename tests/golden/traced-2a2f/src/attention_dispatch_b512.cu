@@ -16,7 +16,7 @@ constexpr int kTopK = 8;                         // choices of a token
 constexpr int kExperts = 128;                    // ids are -1 or less than this
 constexpr int kExpertsPerWorker = 64;            // 128 experts over 2 workers
 constexpr int kWorkers = 2;                      // FFN ranks
-constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBoundThreads = 512;               // 16 warps
 constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
 constexpr int kWarps = 16;                       // a CTA
 constexpr int kGridWarps = 384;                  // 24 CTAs
@@ -43,7 +43,7 @@ constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
 constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_traced_2a2f_dispatch_b512(const __grid_constant__ DispatchArgs args) {
   WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
   await_previous_kernel();  // the collect of the exchange before this one

@@ -13,6 +13,7 @@ constexpr int kBucket = 512;                     // tokens of one source at most
 constexpr int kSources = 2;                      // attention ranks
 constexpr int kTopK = 8;                         // choices of a token
 constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBoundThreads = 512;               // 16 warps
 constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
 constexpr int kWarps = 16;                       // a CTA
 constexpr int kGridWarps = 384;                  // 24 CTAs
@@ -36,7 +37,7 @@ constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
 constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_traced_2a2f_reply_b512(const __grid_constant__ ReplyArgs args) {
   WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows

@@ -16,7 +16,8 @@ constexpr int kTopK = 8;                          // choices of a token
 constexpr int kLocalExperts = 64;                 // 128 experts over 2 workers
 constexpr int kAlignment = 1;                     // rows; an expert starts at a multiple
 constexpr int kThreads = 384;                     // 12 warps
-constexpr int kBlocksPerSm = 1;                   // leaves 168 registers a thread
+constexpr int kBoundThreads = 640;                // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                   // leaves 96 registers a thread
 constexpr int kWarps = 12;                        // each moves rows through a ring of its own
 constexpr int kStages = 4;                        // of a ring, a row each
 constexpr int kLead = 2;                          // rows on their way in while an older one goes out
@@ -62,7 +63,7 @@ struct Shared {
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_two_workers_2a2f_receive_b2048(const __grid_constant__ ReceiveArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();

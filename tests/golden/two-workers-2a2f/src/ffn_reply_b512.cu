@@ -12,6 +12,7 @@ constexpr int kBucket = 512;                     // tokens of one source at most
 constexpr int kSources = 2;                      // attention ranks
 constexpr int kTopK = 8;                         // choices of a token
 constexpr int kThreads = 512;                    // 16 warps
+constexpr int kBoundThreads = 512;               // 16 warps
 constexpr int kBlocksPerSm = 2;                  // leaves 64 registers a thread
 constexpr int kWarps = 16;                       // a CTA
 constexpr int kGridWarps = 384;                  // 24 CTAs
@@ -32,7 +33,7 @@ constexpr int64_t kDoneOffset = 0;               // region done of every source'
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
 }  // namespace cfg
 
-extern "C" __global__ void __launch_bounds__(cfg::kThreads, cfg::kBlocksPerSm)
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_two_workers_2a2f_reply_b512(const __grid_constant__ ReplyArgs args) {
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait
