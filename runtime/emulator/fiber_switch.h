@@ -10,6 +10,9 @@
 #include <sanitizer/common_interface_defs.h>
 #elif AFDEP_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
+
+#include <utility>
+#include <vector>
 #endif
 
 namespace afdep::emulator {
@@ -42,10 +45,26 @@ inline void forget_fiber(Thread& thread) { thread.context = nullptr; }
 
 inline thread_local void* t_main_fiber = nullptr;
 
+// Making what the sanitizer keeps of a fiber takes far longer than a fiber lives, so it serves
+// several, one after another. Not for ever: each that ends leaves its frames on a stack of calls.
+struct SanitizerFiber {
+  void* fiber = nullptr;
+  int uses = 0;
+};
+constexpr int kMaxSanitizerUses = 1000;
+inline thread_local std::vector<SanitizerFiber*> t_spare_fibers;
+
 inline FiberContext jump_to_fiber(Thread& thread) {
   t_main_fiber = __tsan_get_current_fiber();
-  if (thread.sanitizer == nullptr) thread.sanitizer = __tsan_create_fiber(0);
-  __tsan_switch_to_fiber(thread.sanitizer, 0);
+  if (thread.sanitizer == nullptr) {
+    if (t_spare_fibers.empty()) {
+      thread.sanitizer = new SanitizerFiber{__tsan_create_fiber(0), 0};
+    } else {
+      thread.sanitizer = t_spare_fibers.back();
+      t_spare_fibers.pop_back();
+    }
+  }
+  __tsan_switch_to_fiber(static_cast<SanitizerFiber*>(thread.sanitizer)->fiber, 0);
   return boost::context::detail::jump_fcontext(thread.context, &thread).fctx;
 }
 inline void arrived_on_fiber(Thread& /*self*/) {}
@@ -55,8 +74,14 @@ inline FiberContext jump_to_main(Thread& /*self*/, FiberContext main) {
 }
 inline void forget_fiber(Thread& thread) {
   thread.context = nullptr;
-  if (thread.sanitizer != nullptr) __tsan_destroy_fiber(thread.sanitizer);
-  thread.sanitizer = nullptr;
+  if (thread.sanitizer == nullptr) return;
+  auto* const fiber = static_cast<SanitizerFiber*>(std::exchange(thread.sanitizer, nullptr));
+  if (++fiber->uses < kMaxSanitizerUses) {
+    t_spare_fibers.push_back(fiber);
+  } else {
+    __tsan_destroy_fiber(fiber->fiber);
+    delete fiber;
+  }
 }
 
 #else
