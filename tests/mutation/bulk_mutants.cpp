@@ -79,9 +79,9 @@ void add_bulk(std::vector<Mutant>& all) {
        {{"ffn_reply", "sync_warp();  // all lanes' stores come before the release below", ""}});
   bulk("bulk_rows_are_not_complete_at_the_end", Rule::kOrder,
        {{"ffn_receive", "if (lane_index() == 0) bulk_await<0>();  // the rows", "// the rows"}});
-  bulk("bulk_choice_flag_without_sync_warp", Rule::kOrder,
-       {{"attention_dispatch", "sync_warp();  // all lanes' stores come before the releases below",
-         ""}});
+  bulk("bulk_choice_flag_without_a_barrier", Rule::kOrder,
+       {{"attention_dispatch",
+         "sync_block();  // all threads' stores come before the last warp's releases", ""}});
   bulk("bulk_choices_are_not_awaited", Rule::kOrder,
        {{"ffn_receive", "if (source >= cfg::kSources) continue;",
          "if (source >= cfg::kSources || generation != 0) {\n      shared.prefix.ready[slice] = "

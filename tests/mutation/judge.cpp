@@ -104,11 +104,16 @@ bool try_victim(const Mutant& mutant, const VictimSpec& spec, verify::VerifyOpti
 Verdict judge(const Mutant& mutant, int seeds) {
   Verdict verdict;
   verify::VerifyOptions options;
-  options.seeds = seeds;
+  // One at a time: the first seed of a run tries every kind of exchange, and the faults.
+  options.seeds = 1;
   for (const VictimSpec& spec : kSpecs) {
     if ((mutant.victims & spec.victim) == 0) continue;
-    if (!try_victim(mutant, spec, options, verdict)) return verdict;
+    for (int seed = 1; seed <= seeds; ++seed) {
+      options.first_seed = static_cast<std::uint64_t>(seed);
+      if (!try_victim(mutant, spec, options, verdict)) return verdict;
+    }
   }
+  options.first_seed = 1;
   if ((mutant.victims & kTiny.victim) == 0) return verdict;
   options.explore = verify::Explore::kExhaustive;
   options.exhaustive_seconds = kExhaustiveSeconds;
