@@ -151,10 +151,28 @@ Result<void> Buffer::State::start_generations(std::uint32_t before_first) {
   return {};
 }
 
+namespace {
+
+// An SM full of CTAs of whichever kernel takes most shared memory a warp.
+std::size_t sm_shared_bytes(const bundle::Manifest& manifest, const SmLimits& sm) {
+  std::int64_t most = 0;
+  for (const bundle::Bucket& bucket : manifest.buckets) {
+    for (const bundle::Kernel& kernel : bucket.kernels) {
+      const std::int64_t ctas = sm.threads / kernel.threads;
+      most = std::max(most, ctas * (kernel.shared_bytes + sm.reserved_shared_bytes));
+    }
+  }
+  return static_cast<std::size_t>(most);
+}
+
+}  // namespace
+
 Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle,
                                          const std::vector<bool>& programmatic) {
   const std::string arch(backend.arch());
   const bool compiles = arch == "emulator";  // from the sources
+  const std::optional<SmLimits> limits = backend.sm_limits();
+  const std::size_t sm_shared = limits.has_value() ? sm_shared_bytes(manifest, *limits) : 0;
   for (const bundle::Bucket& described : manifest.buckets) {
     PreparedBucket prepared;
     prepared.tokens = described.tokens;
@@ -165,7 +183,8 @@ Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle,
       const KernelImage image{.symbol = kernel.symbol,
                               .source_name = kernel.source,
                               .source = bundle.source(kernel),
-                              .image = bundle.image(kernel, arch)};
+                              .image = bundle.image(kernel, arch),
+                              .sm_shared_bytes = sm_shared};
       if (!compiles && image.image.empty()) {
         std::string have;
         for (const std::string& other : bundle.arches()) have += (have.empty() ? "" : ", ") + other;

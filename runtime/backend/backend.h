@@ -28,6 +28,9 @@ struct KernelImage {
   std::string source_name;  // e.g. "attention_dispatch_b8.cu"; messages show it
   std::string_view source;
   std::span<const std::byte> image;
+  // Shared memory of an SM, bytes, that CTAs of its bundle's kernels may hold together in any mix;
+  // 0: not known.
+  std::size_t sm_shared_bytes = 0;
 };
 
 // A loaded kernel; lives as long as its backend.

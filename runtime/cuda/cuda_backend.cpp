@@ -13,6 +13,9 @@
 namespace afdep {
 namespace {
 
+constexpr int kLeastSharedPercent = 28;  // 64 of 228 KiB
+constexpr int kMostSharedPercent = 100;
+
 using cuda::Driver;
 using cuda::failure;
 
@@ -266,6 +269,7 @@ class CudaBackend : public Backend {
   Result<const LoadedKernel*> load(const KernelImage& image) override {
     enter();
     const std::scoped_lock lock(mutex_);
+    AFDEP_RETURN_IF_FAILED(widen_shared(image.sm_shared_bytes));
     for (const auto& kernel : kernels_) {
       if (kernel->is_from(image)) return kernel.get();
     }
@@ -305,12 +309,8 @@ class CudaBackend : public Backend {
                                           most_shared_ - static_shared);
     }
     if (result == CUDA_SUCCESS) {
-      // An SM can change its split of L1 and shared memory only when it is empty. One split for all
-      // kernels: otherwise one that needs more could not join one that needs less, whatever is
-      // free.
-      result =
-          driver_.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-                                     CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+      result = driver_.cuFuncSetAttribute(
+          function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, shared_percent_);
     }
     if (result != CUDA_SUCCESS) {
       driver_.cuModuleUnload(module);
@@ -387,6 +387,21 @@ class CudaBackend : public Backend {
   }
 
  private:
+  // An SM can change its split of L1 and shared memory only when it is empty, so all kernels of
+  // ours ask for one split: otherwise one that needs more could not join one that needs less,
+  // whatever is free. Shared memory that nobody needs is taken from L1, which costs crowded SMs
+  // dearly.
+  Result<void> widen_shared(std::size_t needed) {
+    const auto least = static_cast<std::size_t>(limits_.shared_bytes) * kLeastSharedPercent / 100;
+    if (shared_percent_ == kMostSharedPercent || (needed != 0 && needed <= least)) return {};
+    shared_percent_ = kMostSharedPercent;
+    for (const auto& kernel : kernels_) {
+      AFDEP_CUDA(driver_, cuFuncSetAttribute, kernel->function(),
+                 CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, shared_percent_);
+    }
+    return {};
+  }
+
   // Calls come from any thread, and the context is a property of a thread.
   void enter() const {
     CUcontext current = nullptr;
@@ -421,6 +436,8 @@ class CudaBackend : public Backend {
   std::string device_name_;
   std::string arch_;
   int sm_count_ = 0;
+  // Percent of an SM's L1 that is shared memory while kernels of ours run; see widen_shared().
+  int shared_percent_ = kLeastSharedPercent;
   int most_shared_ = 0;  // bytes a CTA may ask for
   SmLimits limits_;
   std::mutex mutex_;  // of kernels_

@@ -54,6 +54,7 @@ kernel: {num_sms: 4, protocol: bulk}
 )"}};
 
 constexpr double kExhaustiveSeconds = 20;  // a protocol
+constexpr int kWholeSeeds = 3;
 
 // The first line, at a length that fits a table.
 std::string brief(const std::string& message) {
@@ -104,13 +105,15 @@ bool try_victim(const Mutant& mutant, const VictimSpec& spec, verify::VerifyOpti
 Verdict judge(const Mutant& mutant, int seeds) {
   Verdict verdict;
   verify::VerifyOptions options;
-  // One at a time: the first seed of a run tries every kind of exchange, and the faults.
-  options.seeds = 1;
+  // The first seed of a run tries every kind of exchange, and the faults: a few have a run of their
+  // own, the others share one.
   for (const VictimSpec& spec : kSpecs) {
     if ((mutant.victims & spec.victim) == 0) continue;
-    for (int seed = 1; seed <= seeds; ++seed) {
+    for (int seed = 1; seed <= seeds;) {
       options.first_seed = static_cast<std::uint64_t>(seed);
+      options.seeds = seed <= kWholeSeeds ? 1 : seeds - seed + 1;
       if (!try_victim(mutant, spec, options, verdict)) return verdict;
+      seed += options.seeds;
     }
   }
   options.first_seed = 1;
