@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "generator/spec/supported.h"
 #include "tests/unit/spec/spec_files.h"
@@ -67,9 +67,9 @@ TEST(Load, RefusesAFileWithoutPermission) {
 TEST(Load, RefusesALargeFileWithoutReadingIt) {
   const TemporaryFile file("");
   std::filesystem::resize_file(file.path(), 64'000'000);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   EXPECT_EQ(only_error(load(file.path())), "E000 the file is larger than 1000000 bytes");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 2);
 }
 
 TEST(Parse, RefusesALargeText) {
@@ -92,11 +92,11 @@ TEST(Parse, RefusesHostileNestingAtOnce) {
   for (const char* open : {"[", "{a: ", "- ", "? "}) {
     std::string text;
     while (text.size() < 900'000) text += open;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // CPU time: other programs may keep the machine busy
     const Result<Spec> spec = parse(text, "f.yaml");
     ASSERT_FALSE(spec.ok());
     EXPECT_EQ(spec.diagnostics().front().code, ErrorCode::kSpecUnreadable) << open;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << open;
+    EXPECT_LT(std::clock() - start, 5 * CLOCKS_PER_SEC) << open;
   }
 }
 
