@@ -29,7 +29,7 @@ struct KernelImage {
   std::string_view source;
   std::span<const std::byte> image;
   // Shared memory of an SM, bytes, that CTAs of its bundle's kernels may hold together in any mix;
-  // 0: not known.
+  // 0 for a kernel that is alone on the device.
   std::size_t sm_shared_bytes = 0;
 };
 

@@ -393,7 +393,7 @@ class CudaBackend : public Backend {
   // dearly.
   Result<void> widen_shared(std::size_t needed) {
     const auto least = static_cast<std::size_t>(limits_.shared_bytes) * kLeastSharedPercent / 100;
-    if (shared_percent_ == kMostSharedPercent || (needed != 0 && needed <= least)) return {};
+    if (shared_percent_ == kMostSharedPercent || needed <= least) return {};
     shared_percent_ = kMostSharedPercent;
     for (const auto& kernel : kernels_) {
       AFDEP_CUDA(driver_, cuFuncSetAttribute, kernel->function(),
