@@ -12,7 +12,6 @@ namespace {
 
 using spec::Protocol;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 std::set<Protocol> protocols_of(const BucketArms& bucket) {
   std::set<Protocol> found;
