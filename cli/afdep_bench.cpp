@@ -3,11 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/bench_arms.h"
 #include "cli/bench_input.h"
+#include "cli/bench_options.h"
 #include "cli/bench_resources.h"
 #include "cli/bench_run.h"
 #include "cli/bench_trace.h"
@@ -42,14 +42,6 @@ struct Report {
   std::vector<BucketResources> held;
   int sm_count = 0;
 };
-
-const std::map<std::string, verify::Routing>& routings() {
-  static const std::map<std::string, verify::Routing> kRoutings{
-      {"random", verify::Routing::kRandom},
-      {"skewed", verify::Routing::kSkewed},
-      {"one-hot", verify::Routing::kOneWorker}};
-  return kRoutings;
-}
 
 Result<std::vector<int>> tokens_to_measure(const bundle::Manifest& manifest,
                                            const std::vector<int>& asked) {
@@ -187,21 +179,7 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 65536))
       ->option_text("T[,T...]");
-  app.add_option("--routing", arguments.routing,
-                 "random, skewed (experts by Zipf's law), or one-hot (all to one worker)")
-      ->check(CLI::IsMember({"random", "skewed", "one-hot"}))
-      ->type_name("KIND");
-  app.add_option("--exchanges-per-graph", arguments.options.exchanges_per_graph)
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--repeats", arguments.options.repeats, "Of at least 100 exchanges each")
-      ->check(CLI::Range(1, 10000))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--seed", arguments.options.seed, "Of routes and payload")
-      ->type_name("S")
-      ->capture_default_str();
+  add_bench_options(app, arguments.routing, arguments.options, "Of at least 100 exchanges each");
   auto* const arms = app.add_flag(
       "--arms", arguments.arms,
       "Measure the spec as it is, with each improvement reverted, and with all reverted");
@@ -219,7 +197,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
-  arguments.options.routing = routings().at(arguments.routing);
+  arguments.options.routing = routing_named(arguments.routing);
   if (arguments.arms) {
     std::error_code unreadable;  // then it is no folder
     if (std::filesystem::is_directory(arguments.input, unreadable)) {

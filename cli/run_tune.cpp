@@ -1,4 +1,5 @@
 #include "cli/run_tune.h"
+#include "cli/bench_options.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -251,21 +252,7 @@ int run_tune_command(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1024))
       ->option_text("N[,N...]");
-  app.add_option("--routing", arguments.routing,
-                 "random, skewed (experts by Zipf's law), or one-hot (all to one worker)")
-      ->check(CLI::IsMember({"random", "skewed", "one-hot"}))
-      ->type_name("KIND");
-  app.add_option("--exchanges-per-graph", arguments.options.exchanges_per_graph)
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--repeats", arguments.options.repeats, "Of each alternative, taking turns")
-      ->check(CLI::Range(1, 10000))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--seed", arguments.options.seed, "Of routes and payload")
-      ->type_name("S")
-      ->capture_default_str();
+  add_bench_options(app, arguments.routing, arguments.options, "Of each alternative, taking turns");
   app.add_flag("--fresh", arguments.fresh, "Measure everything, whatever an earlier run has kept");
   app.add_flag("--json", arguments.json, "Print every measurement, or the errors, as JSON");
   try {
@@ -275,9 +262,7 @@ int run_tune_command(int argc, char** argv) {
   }
   std::ranges::sort(arguments.sms);
   arguments.sms.erase(std::ranges::unique(arguments.sms).begin(), arguments.sms.end());
-  arguments.options.routing = arguments.routing == "skewed"    ? verify::Routing::kSkewed
-                              : arguments.routing == "one-hot" ? verify::Routing::kOneWorker
-                                                               : verify::Routing::kRandom;
+  arguments.options.routing = routing_named(arguments.routing);
   return run_tune(arguments);
 }
 
