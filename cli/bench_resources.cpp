@@ -25,15 +25,9 @@ plan::Resources held_by(const bundle::Bucket& bucket, bundle::Role role, std::st
 }
 
 nlohmann::json to_json(const plan::Resources& held) {
-  return {{"ctas", held.ctas},
-          {"threads", held.threads},
-          {"registers", held.registers},
-          {"shared_bytes", held.shared_bytes},
-          {"sms", held.sms},
-          {"sms_left", held.sms_left},
-          {"threads_left", held.threads_left},
-          {"registers_left", held.registers_left},
-          {"shared_bytes_left", held.shared_bytes_left}};
+  nlohmann::json json;
+  for_each_field(held, [&](const char* name, auto value) { json[name] = value; });
+  return json;
 }
 
 }  // namespace

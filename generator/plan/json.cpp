@@ -78,17 +78,9 @@ Json json_of(const Kernel& kernel) {
 
 Json json_of(const BucketPlan& bucket, Role role, Arch arch) {
   const Resources held = resources_of(bucket, role, sm_count_of(arch));
-  return {{"role", to_string(role)},
-          {"arch", to_string(arch)},
-          {"ctas", held.ctas},
-          {"threads", held.threads},
-          {"registers", held.registers},
-          {"shared_bytes", held.shared_bytes},
-          {"sms", held.sms},
-          {"sms_left", held.sms_left},
-          {"threads_left", held.threads_left},
-          {"registers_left", held.registers_left},
-          {"shared_bytes_left", held.shared_bytes_left}};
+  Json json{{"role", to_string(role)}, {"arch", to_string(arch)}};
+  for_each_field(held, [&](const char* name, auto value) { json[name] = value; });
+  return json;
 }
 
 Json json_of(const BucketPlan& bucket) {

@@ -39,6 +39,20 @@ struct Resources {
   std::int64_t shared_bytes_left = 0;
 };
 
+// Every field with its name in JSON, in this order, as visit(name, value).
+template <typename Visit>
+void for_each_field(const Resources& held, const Visit& visit) {
+  visit("ctas", held.ctas);
+  visit("threads", held.threads);
+  visit("registers", held.registers);
+  visit("shared_bytes", held.shared_bytes);
+  visit("sms", held.sms);
+  visit("sms_left", held.sms_left);
+  visit("threads_left", held.threads_left);
+  visit("registers_left", held.registers_left);
+  visit("shared_bytes_left", held.shared_bytes_left);
+}
+
 // The largest of everything over a role's kernels, on a GPU of `sm_count` SMs.
 Resources resources_of(const std::vector<KernelShape>& kernels, int sm_count);
 // From the plan: registers are the ceiling.
