@@ -2,26 +2,15 @@
 // within the plan's ceilings, for the architectures that the spec names.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
-#include <vector>
 
 #include "generator/generate.h"
 #include "generator/spec/reader.h"
 #include "generator/spec/source_text.h"
+#include "tests/specs/shipped.h"
 
 namespace afdep {
 namespace {
-
-std::vector<std::string> spec_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("specs")) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
-  }
-  std::ranges::sort(names);
-  return names;
-}
 
 class ShippedSpec : public ::testing::TestWithParam<std::string> {};
 
@@ -38,11 +27,8 @@ TEST_P(ShippedSpec, Compiles) {
   EXPECT_EQ(generated->modules.size(), generated->sources.size() * generated->plan.arches.size());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ShippedSpec, ::testing::ValuesIn(spec_names()), [](const auto& each) {
-  std::string name = each.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, ShippedSpec, ::testing::ValuesIn(shipped_spec_names()),
+                         shipped_spec_test_name);
 
 }  // namespace
 }  // namespace afdep

@@ -1,26 +1,15 @@
 // Every spec that is shipped, at reduced size.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <vector>
 
 #include "generator/verify/verify.h"
+#include "tests/specs/shipped.h"
 
 namespace afdep::verify {
 namespace {
-
-std::vector<std::string> spec_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("specs")) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem());
-  }
-  std::ranges::sort(names);
-  return names;
-}
 
 class ShippedSpec : public ::testing::TestWithParam<std::string> {};
 
@@ -38,13 +27,8 @@ TEST_P(ShippedSpec, Verifies) {
   EXPECT_EQ(report->faults, 8);  // absent, late, dying, corrupting: a source and a worker each
 }
 
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, ShippedSpec, ::testing::ValuesIn(spec_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, ShippedSpec, ::testing::ValuesIn(shipped_spec_names()),
+                         shipped_spec_test_name);
 
 }  // namespace
 }  // namespace afdep::verify
