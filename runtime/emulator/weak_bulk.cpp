@@ -24,9 +24,10 @@ bool WeakMemory::ordered_for_proxy(const ThreadClock& self, const Stamp& write) 
          ordered(self, write.agent, write.time);
 }
 
-// `self` starts a copy that reads [at, at + bytes) as `agent`.
-void WeakMemory::async_read(const ThreadClock& self, Site site, const void* at, std::uint32_t bytes,
-                            Agent agent, Time time) {
+// `self` starts a copy that reads or writes [at, at + bytes) as `agent`.
+void WeakMemory::async_access(const ThreadClock& self, Site site, const void* at,
+                              std::uint32_t bytes, Agent agent, Time time, bool writes) {
+  const char* const does = writes ? "bulk copy, writing" : "bulk copy, reading";
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   const BlockRecord& block = blocks_[slot_of(self.agent)];
   const ThreadId thread{block.run->rank, block.run->launch, block.block,
@@ -37,43 +38,22 @@ void WeakMemory::async_read(const ThreadClock& self, Site site, const void* at, 
     Cell& cell = shadow_.cell(access.address);
     const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
     for (Unit* unit = begin; unit != end && !violated(); ++unit) {
-      if (!check_write(self, *unit, access, "bulk copy, reading")) break;
-      if (!check_uses(self, *unit, access, "bulk copy, reading", true, false)) break;
+      if (!check_write(self, *unit, access, does)) break;
+      if (!check_uses(self, *unit, access, does, !writes, false)) break;
       if (!ordered_for_proxy(self, unit->write)) {
-        violate(Kind::kProxy, access, "store", unit->write, "bulk copy, reading");
+        violate(Kind::kProxy, access, "store", unit->write, does);
         break;
       }
-      note_use(self, *unit, {agent, time, 0, site, false});
-    }
-    if (cell.atomics != nullptr) check_atomics(self, cell, access, "bulk copy, reading", false);
-  }
-}
-
-// `self` starts a copy that writes [at, at + bytes) as `agent`.
-void WeakMemory::async_write(const ThreadClock& self, Site site, void* at, std::uint32_t bytes,
-                             Agent agent, Time time) {
-  const auto address = reinterpret_cast<std::uintptr_t>(at);
-  const BlockRecord& block = blocks_[slot_of(self.agent)];
-  const ThreadId thread{block.run->rank, block.run->launch, block.block,
-                        static_cast<int>(part_of(self.agent)), self.agent};
-  for (std::uint32_t done = 0; done < bytes && !violated(); done += kCellBytes) {
-    const Access access{thread, Scope::kThread, reinterpret_cast<void*>(address + done), kCellBytes,
-                        site};
-    Cell& cell = shadow_.cell(access.address);
-    const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
-    for (Unit* unit = begin; unit != end && !violated(); ++unit) {
-      if (!check_write(self, *unit, access, "bulk copy, writing")) break;
-      if (!check_uses(self, *unit, access, "bulk copy, writing", false, false)) break;
-      if (!ordered_for_proxy(self, unit->write)) {
-        violate(Kind::kProxy, access, "store", unit->write, "bulk copy, writing");
-        break;
+      if (writes) {
+        unit->write = {agent, time, site};
+        unit->use = {};
+        unit->more.reset();
+      } else {
+        note_use(self, *unit, {agent, time, 0, site, false});
       }
-      unit->write = {agent, time, site};
-      unit->use = {};
-      unit->more.reset();
     }
-    if (cell.atomics != nullptr) check_atomics(self, cell, access, "bulk copy, writing", true);
-    if (!cell.parts.empty()) {
+    if (cell.atomics != nullptr) check_atomics(self, cell, access, does, writes);
+    if (writes && !cell.parts.empty()) {
       cell.whole = std::move(cell.parts.front());
       cell.parts.clear();
     }
@@ -99,8 +79,8 @@ void WeakMemory::bulk_load(const ThreadId& thread, Site site, void* to, const vo
                            std::uint32_t bytes, std::uint32_t barrier, std::uint32_t phase) {
   ThreadClock& self = clock_of(thread);
   const Agent agent = loads_of(self.agent, barrier);
-  async_read(self, site, from, bytes, agent, phase);
-  async_write(self, site, to, bytes, agent, phase);
+  async_access(self, site, from, bytes, agent, phase, /*writes=*/false);
+  async_access(self, site, to, bytes, agent, phase, /*writes=*/true);
   // The arrival releases; whoever waits for the phase acquires.
   BarrierRecord& record = blocks_[slot_of(self.agent)].barriers[barrier];
   record.met.hb = clocks_.join(record.met.hb, published(self));
@@ -127,8 +107,8 @@ void WeakMemory::barrier_awaited(const ThreadId& thread, std::uint32_t barrier,
 void WeakMemory::bulk_store(const ThreadId& thread, Site site, void* to, const void* from,
                             std::uint32_t bytes, std::uint32_t group) {
   const ThreadClock& self = clock_of(thread);
-  async_read(self, site, from, bytes, reads_of(self.agent), group);
-  async_write(self, site, to, bytes, writes_of(self.agent), group);
+  async_access(self, site, from, bytes, reads_of(self.agent), group, /*writes=*/false);
+  async_access(self, site, to, bytes, writes_of(self.agent), group, /*writes=*/true);
 }
 
 void WeakMemory::bulk_awaited(const ThreadId& thread, std::uint32_t group, bool only_read) {

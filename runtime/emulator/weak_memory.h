@@ -196,10 +196,8 @@ class WeakMemory final : public MemoryModel {
   bool report_doubts(const ThreadClock& self);
 
   // ---- the async proxy: weak_bulk.cpp ----
-  void async_read(const ThreadClock& self, Site site, const void* at, std::uint32_t bytes,
-                  Agent agent, Time time);
-  void async_write(const ThreadClock& self, Site site, void* at, std::uint32_t bytes, Agent agent,
-                   Time time);
+  void async_access(const ThreadClock& self, Site site, const void* at, std::uint32_t bytes,
+                    Agent agent, Time time, bool writes);
   [[nodiscard]] bool ordered_for_proxy(const ThreadClock& self, const Stamp& write) const;
 
   // ---- reports: weak_report.cpp ----
