@@ -40,9 +40,10 @@ int packet_run(const ExchangePlan& plan, const BucketRequest& request) {
 int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request) {
   const BucketKernels bucket(plan, request);
   if (request.protocol == Protocol::kBulk) {
-    return bucket.bulk_plan().slices * bucket.bulk_plan().slice_flags();
+    const BucketKernels::BulkPlan bulk = bucket.bulk_plan();
+    return bulk.slices * bulk.slice_flags();
   }
-  return ceil_div(request.bucket, BucketKernels(plan, request).dispatch_chunk().chunk_rows);
+  return ceil_div(request.bucket, bucket.dispatch_chunk().chunk_rows);
 }
 
 int reply_chunks(const ExchangePlan& plan, const BucketRequest& request) {

@@ -15,7 +15,6 @@ namespace {
 constexpr std::uint64_t kPacketBytes = 16;
 constexpr std::uint64_t kVectorBytes = 16;
 constexpr std::uint64_t kWordBytes = 4;
-constexpr std::uint64_t kPacketCounts = 6;  // 16-bit counts in a packet
 
 const plan::BucketPlan& bucket_of(const plan::ExchangePlan& plan, int tokens) {
   const auto found = std::ranges::find(plan.buckets, tokens, &plan::BucketPlan::bucket);
@@ -123,11 +122,9 @@ LinkTraffic routes(const plan::ExchangePlan& plan, const plan::BucketPlan& bucke
   }
   // Counts of each slice, then its ranked choices (an expert with its rank, and a weight) and their
   // flag.
-  const std::uint64_t slice_tokens = constant(dispatch, "kSliceTokens");
-  const std::uint64_t slices = (tokens + slice_tokens - 1) / slice_tokens;
+  const auto slices = static_cast<std::uint64_t>(dispatch.grid);
   const std::uint64_t choices = tokens * static_cast<std::uint64_t>(plan.top_k);
-  const auto experts = static_cast<std::uint64_t>(plan.local_experts());
-  add_packets(slices * ((experts + kPacketCounts - 1) / kPacketCounts), link);
+  add_packets(slices * constant(dispatch, "kCountPackets"), link);
   link.messages += choices * 2;
   link.bytes += choices * 2 * kWordBytes;
   add_flags(slices, link);
