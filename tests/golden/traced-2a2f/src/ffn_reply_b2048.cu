@@ -80,16 +80,18 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
 
-  // Blocks take chunks in turn, and sources take turns within them, so that tokens are answered about
-  // in the order in which collect asks for them. Within a block warps take chunks as they become
-  // free: how many rows a token has here is a matter of routing.
+  // Blocks take chunks in turn, and sources take turns within them, so that tokens are answered
+  // about in the order in which collect asks for them. Within a block warps take chunks as they
+  // become free: how many rows a token has here is a matter of routing.
   const auto take_chunk = [&]() {
     uint32_t taken = 0;
     if (lane_index() == 0) taken = take_shared(shared.next_chunk);
     return static_cast<int>(shuffle(taken, 0)) * cfg::kBlocks + block_index();
   };
   const auto source_of = [](int chunk) { return chunk % cfg::kSources; };
-  const auto token_of = [](int chunk, int i) { return chunk / cfg::kSources * cfg::kChunkRows + i; };
+  const auto token_of = [](int chunk, int i) {
+    return chunk / cfg::kSources * cfg::kChunkRows + i;
+  };
   const auto lane_row_of = [&](int chunk, int i) {
     const int token = token_of(chunk, i);
     if (chunk >= cfg::kChunks || token >= cfg::kBucket) return kNoRow;
