@@ -1,11 +1,14 @@
 // The options that everything which times exchanges has.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "cli/bench_run.h"
 #include "generator/verify/inputs.h"
+
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's
+class App;
+}
 
 namespace afdep::cli {
 
