@@ -11,6 +11,7 @@
 
 #include "generator/matrix/matrix.h"
 #include "generator/matrix/node_text.h"
+#include "generator/matrix/yaml_error.h"
 #include "generator/spec/nearest.h"
 #include "generator/spec/node.h"
 #include "generator/spec/scalar.h"
@@ -24,26 +25,6 @@ namespace {
 using spec::Entry;
 using spec::Node;
 using Kind = spec::Node::Kind;
-
-constexpr std::string_view kExample = "docs/matrix.md shows a whole file";
-
-// Refusals of the YAML layer, in the words of a matrix file.
-Diagnostic as_matrix_error(Diagnostic error) {
-  error.code = ErrorCode::kMatrixFile;
-  if (error.message == "the file is empty") {
-    error.note = fmt::format("write base and axes; {}", kExample);
-  }
-  for (std::string* const text : {&error.message, &error.note}) {
-    for (const auto& [from, to] :
-         std::initializer_list<std::pair<std::string_view, std::string_view>>{
-             {"a spec ", "a matrix "}, {"one spec ", "one matrix "}, {"the spec", "the matrix"}}) {
-      if (const std::size_t at = text->find(from); at != std::string::npos) {
-        text->replace(at, from.size(), to);
-      }
-    }
-  }
-  return error;
-}
 
 void add_all(const Diagnostics& errors, spec::Sink& sink) {
   for (const Diagnostic& error : errors) {

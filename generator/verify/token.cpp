@@ -152,7 +152,7 @@ std::string encode(const Token& token) {
 Result<Token> decode(std::string_view text) {
   const Failure damaged(
       ErrorCode::kVerification,
-      fmt::format("\"{}\" is no replay token, or a part of one",
+      fmt::format("--replay: \"{}\" is no token, or a part of one",
                   text.size() > 40 ? std::string(text.substr(0, 40)) + "..." : std::string(text)),
       "copy the whole word behind --replay from the report of the failure");
   if (!text.starts_with(kPrefix)) return damaged;
@@ -190,15 +190,16 @@ Result<void> check_token(const Token& token, std::string_view version, std::stri
   if (token.version != version) {
     return Failure(
         ErrorCode::kVersionSkew,
-        fmt::format("the replay token is of afdep {}, this is {}", token.version, version),
+        fmt::format("--replay: the token is of afdep {}, this is {}", token.version, version),
         "replay it with that version, or verify again");
   }
   if (token.spec_digest != spec_digest) {
-    return Failure(ErrorCode::kVersionSkew,
-                   fmt::format("the replay token is of another spec: its digest is {}, that of {} "
-                               "is {}",
-                               token.spec_digest, file, spec_digest),
-                   "name the spec that the token was printed for, unchanged");
+    return Failure({ErrorCode::kVersionSkew,
+                    {file, 0, 0},
+                    fmt::format("--replay: the token is of another spec: its digest is {}, that of "
+                                "this one is {}",
+                                token.spec_digest, spec_digest),
+                    "name the spec that the token was printed for, unchanged"});
   }
   return {};
 }

@@ -6,11 +6,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include <clang/AST/ASTConsumer.h>
+#include <clang/AST/ASTContext.h>
+#include <clang/AST/Attr.h>
+#include <clang/AST/Decl.h>
 #include <clang/Basic/Diagnostic.h>
+#include <clang/Basic/DiagnosticLex.h>
+#include <clang/Basic/DiagnosticSema.h>
 #include <clang/Basic/SourceManager.h>
 #include <clang/CodeGen/CodeGenAction.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
+#include <clang/Frontend/MultiplexConsumer.h>
 #include <clang/Lex/PreprocessorOptions.h>
 #include <fmt/format.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -75,6 +82,22 @@ extern "C" unsigned {4}(const void* args) {{ return afdep::emulator::generation(
                      symbol, kRun, kArgsBytes, kTimeout, kGeneration);
 }
 
+Place place_at(const clang::SourceManager& sources, clang::SourceLocation location) {
+  if (location.isInvalid()) return {};
+  const clang::PresumedLoc at = sources.getPresumedLoc(location);
+  if (at.isInvalid()) return {};
+  return {at.getFilename(), static_cast<int>(at.getLine()), static_cast<int>(at.getColumn())};
+}
+
+// CUDA's own names and headers: a raw construct that somebody wrote into the text.
+bool is_unknown_name(unsigned id) {
+  return id == clang::diag::err_undeclared_var_use ||
+         id == clang::diag::err_undeclared_var_use_suggest ||
+         id == clang::diag::err_unknown_typename ||
+         id == clang::diag::err_unknown_typename_suggest ||
+         id == clang::diag::err_pp_file_not_found;
+}
+
 // Keeps what Clang says, notes folded into the diagnostic that they explain.
 class Collector : public clang::DiagnosticConsumer {
  public:
@@ -84,13 +107,7 @@ class Collector : public clang::DiagnosticConsumer {
     llvm::SmallString<128> text;
     info.FormatDiagnostic(text);
     Place place;
-    if (info.hasSourceManager() && info.getLocation().isValid()) {
-      const clang::PresumedLoc at = info.getSourceManager().getPresumedLoc(info.getLocation());
-      if (at.isValid()) {
-        place = {at.getFilename(), static_cast<int>(at.getLine()),
-                 static_cast<int>(at.getColumn())};
-      }
-    }
+    if (info.hasSourceManager()) place = place_at(info.getSourceManager(), info.getLocation());
     if (level == clang::DiagnosticsEngine::Note && !found.empty()) {
       std::string& note = found.back().note;
       if (!note.empty()) note += "; ";
@@ -98,10 +115,72 @@ class Collector : public clang::DiagnosticConsumer {
       return;
     }
     if (level < clang::DiagnosticsEngine::Warning) return;
-    found.push_back({ErrorCode::kToolchain, std::move(place), text.str().str(), {}});
+    found.push_back({ErrorCode::kToolchain, std::move(place), text.str().str(),
+                     is_unknown_name(info.getID()) ? std::string(kOnlyDeviceHeaders) : ""});
   }
 
   Diagnostics found;
+};
+
+// Refuses declarations that have no place any more in LLVM IR: assembly outside functions,
+// variables that outlive a thread, and CUDA's memory spaces.
+class Declarations : public clang::ASTConsumer {
+ public:
+  explicit Declarations(Diagnostics& refused) : refused_(&refused) {}
+
+  bool HandleTopLevelDecl(clang::DeclGroupRef group) override {
+    for (const clang::Decl* const each : group) look_at(*each);
+    return true;
+  }
+
+ private:
+  void look_at(const clang::Decl& declaration) {
+    if (llvm::isa<clang::FileScopeAsmDecl>(declaration)) {
+      refuse(declaration, "assembly outside functions");
+    }
+    const auto* const space = declaration.getAttr<clang::AnnotateAttr>();
+    const auto* const named = llvm::dyn_cast<clang::NamedDecl>(&declaration);
+    if (space != nullptr && named != nullptr && space->getAnnotation().starts_with("__")) {
+      refuse(declaration, fmt::format("{} of {}", std::string_view(space->getAnnotation()),
+                                      named->getNameAsString()));
+    } else if (const auto* const variable = llvm::dyn_cast<clang::VarDecl>(&declaration)) {
+      const bool constant =
+          variable->getType().isConstantStorage(variable->getASTContext(), true, false) &&
+          variable->hasConstantInitialization();
+      if (variable->hasGlobalStorage() && !constant) {
+        refuse(declaration, fmt::format("the variable {}, which all ranks would share",
+                                        variable->getNameAsString()));
+      }
+    }
+    if (const auto* const context = llvm::dyn_cast<clang::DeclContext>(&declaration)) {
+      for (const clang::Decl* const each : context->decls()) look_at(*each);
+    }
+  }
+
+  void refuse(const clang::Decl& declaration, std::string_view what) {
+    refused_->push_back(unknown_construct(
+        what, place_at(declaration.getASTContext().getSourceManager(), declaration.getLocation())));
+  }
+
+  Diagnostics* refused_;
+};
+
+class ToIr : public clang::EmitLLVMOnlyAction {
+ public:
+  ToIr(llvm::LLVMContext& context, Diagnostics& refused)
+      : EmitLLVMOnlyAction(&context), refused_(&refused) {}
+
+ protected:
+  std::unique_ptr<clang::ASTConsumer> CreateASTConsumer(clang::CompilerInstance& compiler,
+                                                        llvm::StringRef file) override {
+    std::vector<std::unique_ptr<clang::ASTConsumer>> both;
+    both.push_back(std::make_unique<Declarations>(*refused_));
+    both.push_back(EmitLLVMOnlyAction::CreateASTConsumer(compiler, file));
+    return std::make_unique<clang::MultiplexConsumer>(std::move(both));
+  }
+
+ private:
+  Diagnostics* refused_;
 };
 
 struct Replaced {
@@ -148,7 +227,12 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
       "-ffp-contract=off",
       // The text must not depend on what is installed here.
       "-nostdsysteminc", "-nobuiltininc", "-I", "/device/emulator", "-I", "/device/common", "-D",
-      "AFDEP_EMULATOR", "-Wall", "-Wextra",
+      "AFDEP_EMULATOR",
+      // CUDA's own places of variables and functions, for Declarations to refuse.
+      "-D", "__shared__=__attribute__((annotate(\"__shared__\")))", "-D",
+      "__device__=__attribute__((annotate(\"__device__\")))", "-D",
+      "__constant__=__attribute__((annotate(\"__constant__\")))", "-D",
+      "__managed__=__attribute__((annotate(\"__managed__\")))", "-Wall", "-Wextra",
       // Whether a loop could be unrolled is a matter of the GPU's compiler.
       "-Wno-pass-failed",
       // For reports; the machine code carries none of it.
@@ -171,7 +255,7 @@ Result<Parsed> to_ir(const std::string& source_name, const std::string& text) {
   compiler.createFileManager(files);
 
   Parsed parsed{std::make_unique<llvm::LLVMContext>(), nullptr};
-  clang::EmitLLVMOnlyAction action(parsed.context.get());
+  ToIr action(*parsed.context, collector->found);
   const bool ran = compiler.ExecuteAction(action);
   if (!collector->found.empty()) return Failure(std::move(collector->found));
   parsed.module = action.takeModule();

@@ -97,7 +97,6 @@ class Refuse : public llvm::PassInfoMixin<Refuse> {
       : source_name_(std::move(source_name)), refused_(&refused) {}
 
   llvm::PreservedAnalyses run(llvm::Module& module, llvm::ModuleAnalysisManager& /*manager*/) {
-    if (!module.getModuleInlineAsm().empty()) refuse("assembly outside functions", Place{});
     for (const llvm::GlobalVariable& variable : module.globals()) {
       if (variable.isConstant() || variable.getName().starts_with("llvm.")) continue;
       refuse(fmt::format("the variable {}, which all ranks would share",
@@ -136,9 +135,7 @@ class Refuse : public llvm::PassInfoMixin<Refuse> {
 
   void refuse(const std::string& what, Place place) const {
     if (place.file.empty()) place.file = source_name_;
-    refused_->push_back({ErrorCode::kToolchain, std::move(place),
-                         fmt::format("the emulator does not know {}", what),
-                         "an emitted kernel may use nothing but the device headers"});
+    refused_->push_back(unknown_construct(what, std::move(place)));
   }
 
   std::string source_name_;
@@ -290,6 +287,11 @@ class Instrument : public llvm::PassInfoMixin<Instrument> {
 };
 
 }  // namespace
+
+Diagnostic unknown_construct(std::string_view what, Place place) {
+  return {ErrorCode::kToolchain, std::move(place),
+          fmt::format("the emulator does not know {}", what), std::string(kOnlyDeviceHeaders)};
+}
 
 Result<void> instrument(llvm::Module& module, const std::string& source_name) {
   llvm::LoopAnalysisManager loops;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/support/result.h"
 
@@ -13,6 +14,12 @@ class Module;
 }
 
 namespace afdep::emulator {
+
+inline constexpr std::string_view kOnlyDeviceHeaders =
+    "an emitted kernel may use nothing but the device headers";
+
+// "the emulator does not know WHAT", E805.
+Diagnostic unknown_construct(std::string_view what, Place place);
 
 // Runs both passes over what Clang made of an emitted text, and between them no more of LLVM's own
 // than the second needs: kernels run for milliseconds, so compiling them is what counts.

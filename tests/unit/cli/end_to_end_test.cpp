@@ -9,8 +9,12 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 
+#if AFDEP_HAS_EMULATOR
+#include "generator/verify/token.h"
+#endif
 #include "tests/unit/cli/process.h"
 
 namespace afdep {
@@ -323,6 +327,32 @@ TEST_F(EndToEnd, VerifyReportsWhatItDid) {
   EXPECT_GE(report["exchanges"], 12);
   EXPECT_GT(report["compared"], 1000);
   EXPECT_EQ(gen({"verify", kTiny, "--bucket", "77"}).code, 1);
+}
+
+// Tokens are made here, so that one can be of another version.
+TEST_F(EndToEnd, VerifyReplaysOnlyTokensOfItsOwnSpecAndVersion) {
+  const auto error = [&](const std::string& token) {
+    const Finished finished = gen({"verify", kTiny, "--replay", token});
+    EXPECT_EQ(finished.code, 1);
+    EXPECT_THAT(finished.out, IsEmpty());
+    return std::regex_replace(finished.err, std::regex("[0-9a-f]{32}"), "DIGEST");
+  };
+  verify::Token token;
+  token.version = "0.0.9";
+  token.spec_digest = "00000000000000000000000000000001";
+  EXPECT_EQ(error(verify::encode(token)),
+            "error[E802]: --replay: the token is of afdep 0.0.9, this is " AFDEP_VERSION
+            "\n"
+            "  note: replay it with that version, or verify again\n");
+  token.version = AFDEP_VERSION;
+  EXPECT_EQ(error(verify::encode(token)),
+            kTiny.string() +
+                ": error[E802]: --replay: the token is of another spec: its digest is DIGEST, that "
+                "of this one is DIGEST\n"
+                "  note: name the spec that the token was printed for, unchanged\n");
+  EXPECT_EQ(error("r1.AAAA"),
+            "error[E704]: --replay: \"r1.AAAA\" is no token, or a part of one\n"
+            "  note: copy the whole word behind --replay from the report of the failure\n");
 }
 #endif
 

@@ -7,9 +7,6 @@
 namespace afdep {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-
 Diagnostics diagnostics(const std::string& text) {
   const auto result = emulator::compile("dispatch_b8.cu", "kernel", text);
   return result.ok() ? Diagnostics{} : result.diagnostics();
@@ -34,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(32, 1) kernel(const __grid_constant
 )");
   ASSERT_EQ(found.size(), 2u) << to_string(found);
   EXPECT_EQ(to_string(found[0]),
-            "dispatch_b8.cu:4:3: error[E805]: use of undeclared identifier 'undeclared'");
+            "dispatch_b8.cu:4:3: error[E805]: use of undeclared identifier 'undeclared'\n"
+            "  note: an emitted kernel may use nothing but the device headers");
   EXPECT_EQ(to_string(found[1]), "dispatch_b8.cu:5:8: error[E805]: no member named 'y' in 'Args'");
 }
 
@@ -57,8 +55,10 @@ void twice(int, int);
 extern "C" __global__ void kernel(const __grid_constant__ Args args) { twice(args.x); }
 )");
   ASSERT_EQ(found.size(), 1u) << to_string(found);
-  EXPECT_THAT(found[0].message, HasSubstr("no matching function for call to 'twice'"));
-  EXPECT_THAT(found[0].note, HasSubstr("dispatch_b8.cu:3:6: candidate function not viable"));
+  EXPECT_EQ(found[0].message, "no matching function for call to 'twice'");
+  EXPECT_EQ(found[0].note,
+            "dispatch_b8.cu:3:6: candidate function not viable: requires 2 arguments, but 1 was "
+            "provided");
 }
 
 TEST(EmulatorCompiler, SystemHeadersDoNotExist) {
@@ -68,46 +68,10 @@ TEST(EmulatorCompiler, SystemHeadersDoNotExist) {
   EXPECT_EQ(found[0].place.line, 1);
 }
 
-TEST(EmulatorCompiler, FunctionsThatNobodyDefinesAreReported) {
-  const Diagnostics found = diagnostics(R"(#include "afdep/thread.cuh"
-struct Args { int x; };
-extern "C" void printf_like(int);
-extern "C" __global__ void kernel(const __grid_constant__ Args args) { printf_like(args.x); }
-)");
-  ASSERT_EQ(found.size(), 1u) << to_string(found);
-  EXPECT_THAT(found[0].message,
-              AllOf(HasSubstr("the emulator does not know a call of the unknown function"),
-                    HasSubstr("printf_like")));
-}
-
-// What the emulator could not watch is refused with its place, even if no thread gets there.
-TEST(EmulatorCompiler, RawCudaIsRefused) {
-  const auto refused = [](const std::string& statement) {
-    const Diagnostics found = diagnostics(R"(#include "afdep/thread.cuh"
-struct Args { uint32_t* x; };
-extern "C" __global__ void kernel(const __grid_constant__ Args args) {
-  if (args.x == nullptr) return;
-  )" + statement + "\n}\n");
-    EXPECT_EQ(found.size(), 1u) << to_string(found);
-    if (found.empty()) return std::string();
-    EXPECT_EQ(found[0].place.file, "dispatch_b8.cu");
-    EXPECT_EQ(found[0].place.line, 5);
-    return found[0].message;
-  };
-  EXPECT_THAT(refused("asm volatile(\"nop\" ::: \"memory\");"),
-              HasSubstr("the emulator does not know inline assembly \"nop\""));
-  EXPECT_THAT(refused("__atomic_store_n(args.x, 1u, __ATOMIC_RELAXED);"),
-              HasSubstr("an atomic operation outside the device headers"));
-  EXPECT_THAT(refused("__builtin_prefetch(args.x);"), HasSubstr("the built-in llvm.prefetch"));
-  EXPECT_THAT(refused("reinterpret_cast<void (*)()>(args.x)();"),
-              HasSubstr("a call through a pointer"));
-  EXPECT_THAT(refused("__syncthreads();"), HasSubstr("'__syncthreads'"));
-}
-
 TEST(EmulatorCompiler, MissingSymbolIsReported) {
   const auto result = emulator::compile("dispatch_b8.cu", "other_kernel", kGood);
   ASSERT_FALSE(result.ok());
-  EXPECT_THAT(result.diagnostics()[0].message, HasSubstr("undeclared identifier 'other_kernel'"));
+  EXPECT_EQ(result.diagnostics()[0].message, "use of undeclared identifier 'other_kernel'");
 }
 
 TEST(EmulatorCompiler, EqualTextsAreCompiledOnce) {

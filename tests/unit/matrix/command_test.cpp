@@ -95,8 +95,36 @@ TEST_F(MatrixCommand, OneBadCellIsExitCodeOne) {
 TEST_F(MatrixCommand, AnUnreadableMatrixIsE009) {
   const Finished finished = gen({"nowhere.yaml", "--json"});
   EXPECT_EQ(finished.code, 1);
-  EXPECT_THAT(finished.err, StartsWith("nowhere.yaml: error[E009]: cannot open the file"));
+  const std::string message = "cannot open the file: No such file or directory";
+  EXPECT_EQ(finished.err,
+            "nowhere.yaml: error[E009]: " + message + "\n  note: check the path of the matrix\n");
   EXPECT_EQ(nlohmann::json::parse(finished.out)["errors"][0]["code"], "E009");
+  EXPECT_EQ(nlohmann::json::parse(finished.out)["errors"][0]["message"], message);
+  fs::create_directory(folder_ / "folder.yaml");
+  EXPECT_EQ(gen({"folder.yaml"}).err,
+            "folder.yaml: error[E009]: is a directory, not a matrix file\n"
+            "  note: name the matrix inside it, such as DIR/matrix.yaml\n");
+}
+
+TEST_F(MatrixCommand, RefusesAnAxisThatIsNoKeyAndTooManyCells) {
+  const std::string base = std::string(kMatrix).substr(0, std::string(kMatrix).find("axes:"));
+  write("key.yaml", base + "axes:\n  model.topk: [1, 2]\n");
+  const Finished key = gen({"key.yaml"});
+  EXPECT_EQ(key.code, 1);
+  EXPECT_EQ(key.err,
+            "key.yaml:8:3: error[E001]: unknown key model.topk\n"
+            "  note: did you mean model.top_k?\n");
+  std::string tokens = "1";
+  for (int i = 2; i <= 171; ++i) tokens += ", " + std::to_string(i);
+  write("large.yaml",
+        base + "axes:\n  model.top_k: [1, 2, 3]\n  capacity.tokens_per_rank: [" + tokens + "]\n");
+  const Finished large = gen({"large.yaml"});
+  EXPECT_EQ(large.code, 1);
+  EXPECT_EQ(large.err,
+            "large.yaml:8:3: error[E009]: the axes give 3 x 171 = 513 cells; the limit is 512\n"
+            "  note: give an axis fewer values, let keys vary together (KEY, KEY:), or make two "
+            "files\n");
+  EXPECT_FALSE(fs::exists(folder_ / "cache"));
 }
 
 TEST_F(MatrixCommand, RefusesReportsItCannotWriteBeforeAnyWork) {

@@ -1,14 +1,11 @@
 #include "generator/verify/token.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 namespace afdep::verify {
 namespace {
-
-using ::testing::HasSubstr;
 
 Token sample() {
   Token token;
@@ -70,15 +67,27 @@ TEST(Token, EveryDamageIsNoticed) {
 TEST(Token, OfAnotherVersionOrSpecIsRefusedByName) {
   const Result<void> version = check_token(sample(), "0.2.0", sample().spec_digest, "qwen.yaml");
   ASSERT_FALSE(version.ok());
-  EXPECT_EQ(version.diagnostics().front().code, ErrorCode::kVersionSkew);
-  EXPECT_EQ(version.diagnostics().front().message,
-            "the replay token is of afdep 0.1.0, this is 0.2.0");
+  EXPECT_EQ(to_string(version.diagnostics()),
+            "error[E802]: --replay: the token is of afdep 0.1.0, this is 0.2.0\n"
+            "  note: replay it with that version, or verify again\n");
   const Result<void> spec = check_token(sample(), "0.1.0", "00", "qwen.yaml");
   ASSERT_FALSE(spec.ok());
-  EXPECT_EQ(spec.diagnostics().front().code, ErrorCode::kVersionSkew);
-  EXPECT_THAT(spec.diagnostics().front().message, HasSubstr("of another spec"));
-  EXPECT_THAT(spec.diagnostics().front().message, HasSubstr("8127d93888db8e930089c20ee85096f4"));
+  EXPECT_EQ(to_string(spec.diagnostics()),
+            "qwen.yaml: error[E802]: --replay: the token is of another spec: its digest is "
+            "8127d93888db8e930089c20ee85096f4, that of this one is 00\n"
+            "  note: name the spec that the token was printed for, unchanged\n");
   EXPECT_TRUE(check_token(sample(), "0.1.0", sample().spec_digest, "qwen.yaml").ok());
+}
+
+TEST(Token, WhatIsNoneIsRefusedByItsBeginning) {
+  const std::string remedy =
+      "  note: copy the whole word behind --replay from the report of the failure\n";
+  EXPECT_EQ(to_string(decode("nonsense").diagnostics()),
+            "error[E704]: --replay: \"nonsense\" is no token, or a part of one\n" + remedy);
+  const std::string right = encode(sample());
+  EXPECT_EQ(to_string(decode(right.substr(0, right.size() - 1)).diagnostics()),
+            "error[E704]: --replay: \"" + right.substr(0, 40) +
+                "...\" is no token, or a part of one\n" + remedy);
 }
 
 }  // namespace
