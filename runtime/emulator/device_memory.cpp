@@ -53,7 +53,15 @@ Result<void*> DeviceMemory::allocate(std::size_t bytes) {
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return fail(errno);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  allocations_[begin] = {begin, bytes, mapped, ++numbers_, -1, {}};
+  allocations_[begin] = {begin, bytes, mapped, ++numbers_, -1, {}, false};
+  return memory;
+}
+
+Result<void*> DeviceMemory::allocate_host_mapped(std::size_t bytes) {
+  Result<void*> memory = allocate(bytes);
+  if (memory.ok()) {
+    allocations_[reinterpret_cast<std::uintptr_t>(*memory)].shared_with_host = true;
+  }
   return memory;
 }
 

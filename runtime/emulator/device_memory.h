@@ -29,6 +29,7 @@ struct Allocation {
   std::uint64_t number = 0;  // 1, 2, ... in the order of allocation
   int owner = -1;            // rank, for the ledger and messages; -1: nobody said
   std::string name;          // may be empty
+  bool shared_with_host = false;
 
   [[nodiscard]] bool holds(std::uintptr_t at, std::size_t size) const {
     return at >= begin && size <= bytes && at - begin <= bytes - size;
@@ -46,7 +47,9 @@ class DeviceMemory {
   // Zeroed, page-aligned, no page of it used before it is touched. kMemory if the process may map
   // no more.
   Result<void*> allocate(std::size_t bytes);
-  // False if `memory` was not returned by allocate(), or was freed.
+  // The same, of memory that the host reads and writes while kernels run.
+  Result<void*> allocate_host_mapped(std::size_t bytes);
+  // False if `memory` was not returned by one of these, or was freed.
   bool free(const void* memory);
   // Names an allocation and its rank; false as above. `memory` is what allocate() returned.
   bool describe(const void* memory, std::string name, int owner);

@@ -137,7 +137,8 @@ void EmulatorBackend::free(void* memory) {
 }
 
 Result<Backend::HostMapped> EmulatorBackend::allocate_host_mapped(std::size_t bytes) {
-  auto memory = allocate(bytes);
+  const std::scoped_lock lock(state_->mutex);
+  auto memory = state_->memory.allocate_host_mapped(bytes);
   if (!memory) return memory.failure();
   return HostMapped{*memory, *memory};
 }

@@ -141,6 +141,7 @@ struct Fault {
     kUnowned,  // access to memory that nobody allocated
     kMisaligned,
     kOutsideRanges,  // store where the rank may not write
+    kHostScope,      // atomic access of GPU scope to memory that the host shares
     kTrap,
     kSignal,  // the machine refused an instruction
     kStackOverflow,

@@ -19,26 +19,6 @@ constexpr bool is_store(Scheduler::AccessKind kind) {
   return kind >= Scheduler::AccessKind::kStore;
 }
 
-constexpr Scope scope_of(Scheduler::AccessKind kind) {
-  using enum Scheduler::AccessKind;
-  switch (kind) {
-    case kLoadPacket:
-    case kStorePacket:
-    case kAcquire:
-    case kRelease:
-    case kClaim:
-      return Scope::kSystem;
-    case kLoadRelaxed:
-    case kStoreRelaxed:
-      return Scope::kGpu;
-    case kLoad:
-    case kLoadInput:
-    case kStore:
-      break;
-  }
-  return Scope::kThread;
-}
-
 // The same 16 bytes have the same number in every run that allocates the same.
 std::uint64_t cell_of(const Allocation& allocation, const void* at) {
   return allocation.number << 40 | (reinterpret_cast<std::uintptr_t>(at) - allocation.begin) >> 4;
@@ -60,7 +40,7 @@ std::uint64_t later(std::uint64_t from, std::uint64_t by) {
 
 }  // namespace
 
-void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* value,
+void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* at, void* value,
                        std::uint32_t bytes, Site site) {
   static_assert(kBuckets == 1u << 12);
   if (exploration_ == nullptr) preempt(self);
@@ -76,6 +56,9 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
   if ((reinterpret_cast<std::uintptr_t>(at) & (bytes - 1)) != 0) refuse(Fault::Kind::kMisaligned);
   const Allocation* const allocation = memory_.find(at, bytes);
   if (allocation == nullptr) refuse(Fault::Kind::kUnowned);
+  if (allocation->shared_with_host && scope != Scope::kThread && scope != Scope::kSystem) {
+    refuse(Fault::Kind::kHostScope);
+  }
   if (exploration_ != nullptr) stand_before_access(self, kind, *allocation, at);
   if (injection_.kind == Injection::Kind::kDies && injection_.rank == self.id.rank &&
       ++injection_count_ == injection_.after) {
@@ -83,7 +66,7 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
     switch_out(self);  // for good
   }
 
-  const Access access{self.id, scope_of(kind), const_cast<void*>(at), bytes, site};
+  const Access access{self.id, scope, const_cast<void*>(at), bytes, site};
   if (!is_store(kind)) {
     if (++fruitless_ > options_.fruitless_accesses) refuse(Fault::Kind::kLivelock);
     if (!chains_.empty()) see_message(self, at);
@@ -101,7 +84,9 @@ void Scheduler::access(Thread& self, AccessKind kind, const void* at, void* valu
         model_->load_relaxed(access, value);
         // An abort word that is set ends the wait: the next one is another, though it may look
         // alike.
-        if (*static_cast<const std::uint32_t*>(value) != 0) self.waiting = false;
+        if (scope == Scope::kGpu && *static_cast<const std::uint32_t*>(value) != 0) {
+          self.waiting = false;
+        }
         break;
       default:
         model_->load(access, value);

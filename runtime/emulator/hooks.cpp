@@ -14,27 +14,30 @@ using enum Scheduler::AccessKind;
 // Every hook but block_index and thread_index ends with the number of its place in the emitted
 // text, which instrument.cpp adds to the call.
 template <typename Value>
-Value load(Scheduler::AccessKind kind, const void* at, Site site) {
+Value load(Scheduler::AccessKind kind, const void* at, Site site, Scope scope = Scope::kThread) {
   Thread& self = *current_thread();
   Value value{};
-  self.scheduler->access(self, kind, at, &value, sizeof value, site);
+  self.scheduler->access(self, kind, scope, at, &value, sizeof value, site);
   return value;
 }
 
-void load16(Scheduler::AccessKind kind, const void* at, void* value, Site site) {
+void load16(Scheduler::AccessKind kind, const void* at, void* value, Site site,
+            Scope scope = Scope::kThread) {
   Thread& self = *current_thread();
-  self.scheduler->access(self, kind, at, value, 16, site);
+  self.scheduler->access(self, kind, scope, at, value, 16, site);
 }
 
-void store4(Scheduler::AccessKind kind, void* at, std::uint32_t value, Site site) {
+void store4(Scheduler::AccessKind kind, void* at, std::uint32_t value, Site site,
+            Scope scope = Scope::kThread) {
   Thread& self = *current_thread();
-  self.scheduler->access(self, kind, at, &value, sizeof value, site);
+  self.scheduler->access(self, kind, scope, at, &value, sizeof value, site);
 }
 
-void store16(Scheduler::AccessKind kind, void* at, const void* value, Site site) {
+void store16(Scheduler::AccessKind kind, void* at, const void* value, Site site,
+             Scope scope = Scope::kThread) {
   Thread& self = *current_thread();
   // A store only reads it.
-  self.scheduler->access(self, kind, at, const_cast<void*>(value), 16, site);
+  self.scheduler->access(self, kind, scope, at, const_cast<void*>(value), 16, site);
 }
 
 std::uint32_t meet(Collective kind, std::uint32_t value, std::uint32_t operand, Site site) {
@@ -119,23 +122,27 @@ std::uint32_t load_word(const void* at, Site site) { return load<std::uint32_t>(
 void load_vector(const void* at, void* value, Site site) { load16(kLoad, at, value, site); }
 void store_word(void* at, std::uint32_t value, Site site) { store4(kStore, at, value, site); }
 void store_vector(void* at, const void* value, Site site) { store16(kStore, at, value, site); }
-void store_release(void* flag, std::uint32_t value, Site site) {
-  store4(kRelease, flag, value, site);
+void store_release(void* flag, std::uint32_t value, Scope scope, Site site) {
+  store4(kRelease, flag, value, site, scope);
 }
-std::uint32_t load_acquire(const void* flag, Site site) {
-  return load<std::uint32_t>(kAcquire, flag, site);
+std::uint32_t load_acquire(const void* flag, Scope scope, Site site) {
+  return load<std::uint32_t>(kAcquire, flag, site, scope);
 }
 void store_packet(void* at, const void* packet, Site site) {
-  store16(kStorePacket, at, packet, site);
+  store16(kStorePacket, at, packet, site, Scope::kSystem);
 }
-void load_packet(const void* at, void* packet, Site site) { load16(kLoadPacket, at, packet, site); }
-std::uint32_t load_relaxed(const void* at, Site site) {
-  return load<std::uint32_t>(kLoadRelaxed, at, site);
+void load_packet(const void* at, void* packet, Site site) {
+  load16(kLoadPacket, at, packet, site, Scope::kSystem);
 }
-void store_relaxed(void* at, std::uint32_t value, Site site) {
-  store4(kStoreRelaxed, at, value, site);
+std::uint32_t load_relaxed(const void* at, Scope scope, Site site) {
+  return load<std::uint32_t>(kLoadRelaxed, at, site, scope);
 }
-std::uint32_t claim(void* state, Site site) { return load<std::uint32_t>(kClaim, state, site); }
+void store_relaxed(void* at, std::uint32_t value, Scope scope, Site site) {
+  store4(kStoreRelaxed, at, value, site, scope);
+}
+std::uint32_t claim(void* state, Scope scope, Site site) {
+  return load<std::uint32_t>(kClaim, state, site, scope);
+}
 void poll_missed(const void* at, std::uint32_t phase, std::uint32_t peer, std::uint32_t item,
                  std::uint32_t seen, std::uint32_t expected, Site /*site*/) {
   Thread& self = *current_thread();

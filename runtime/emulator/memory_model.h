@@ -26,8 +26,10 @@ struct ThreadId {
   friend bool operator==(const ThreadId&, const ThreadId&) = default;
 };
 
+// device/emulator/afdep/memory.cuh knows the numbers.
 enum class Scope : std::uint8_t {
   kThread,  // an ordinary access: nobody else may rely on its order
+  kBlock,   // threads of one block
   kGpu,     // threads of one rank
   kSystem,  // every rank and the host
 };

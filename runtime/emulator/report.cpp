@@ -268,6 +268,11 @@ Failure describe(const Fault& fault, const Scheduler& scheduler, const ScheduleO
       text = fmt::format("{}: {} at {}, outside the regions that rank {} may write", who,
                          access_text(fault), where(), fault.thread->id.rank);
       break;
+    case Kind::kHostScope:
+      text = fmt::format(
+          "{}: {} of GPU scope at {}, which the host shares: only system scope reaches it", who,
+          access_text(fault), where());
+      break;
     case Kind::kTrap:
       text = fmt::format("{}: trap", who);
       break;

@@ -110,8 +110,8 @@ class Scheduler {
     kClaim,
   };
   // Loads into or stores from `value`; for kClaim it points to a uint32_t result.
-  void access(Thread& self, AccessKind kind, const void* at, void* value, std::uint32_t bytes,
-              Site site);
+  void access(Thread& self, AccessKind kind, Scope scope, const void* at, void* value,
+              std::uint32_t bytes, Site site);
   // A load or store that is no call of the device headers: of shared memory, of what is the
   // thread's own, or a mistake.
   void raw_access(Thread& self, const void* at, std::uint64_t bytes, bool store, Site site);

@@ -73,6 +73,19 @@ struct Reader {
   std::uint32_t by = 0;  // number of the message that may have overwritten it too early; 0: none
 };
 
+// The newest load of a word.
+struct ScopedRead {
+  Stamp stamp;
+  int rank = -1;  // -1: none
+  Scope scope = Scope::kSystem;
+};
+
+// Loads of a word that stores of other ranks may not overlap with: the newest of less than system
+// scope, the newest of all, and the newest by another rank than that.
+struct ScopedReads {
+  ScopedRead narrow, newest, elsewhere;
+};
+
 struct AtomicLocation {
   bool used = false;
   std::uint32_t first = 1;       // number of history.front()
@@ -83,6 +96,7 @@ struct AtomicLocation {
 struct Atomics {
   AtomicLocation packet;
   std::array<AtomicLocation, 4> word;
+  std::unique_ptr<std::array<ScopedReads, 4>> reads;  // of the words, once there are any
 };
 
 struct Cell {

@@ -18,12 +18,52 @@ Message as_in_memory(const Access& access) {
   return message;
 }
 
+std::size_t word_of(const Access& access) {
+  return reinterpret_cast<std::uintptr_t>(access.address) % kCellBytes / 4;
+}
+
 bool holds(const Message& message, const Access& access) {
   return std::memcmp(message.value.data(), access.address, access.bytes) == 0;
 }
 
 std::uint32_t newest_of(const AtomicLocation& at) {
   return at.first + static_cast<std::uint32_t>(at.history.size()) - 1;
+}
+
+// True if an atomic access of `scope` by a thread of `rank` is one for `other`.
+bool reaches(Scope scope, Agent agent, int rank, const ThreadId& other) {
+  switch (scope) {
+    case Scope::kSystem:
+      return true;
+    case Scope::kGpu:
+      return rank == other.rank;
+    case Scope::kBlock:
+      return slot_of(agent) == slot_of(other.agent);
+    case Scope::kThread:
+      return agent == other.agent;
+  }
+  return false;
+}
+
+// True if two atomic accesses, each of its own scope, are so for each other: "morally strong" in
+// PTX. The host's are (rank -1): whatever runs comes after them.
+bool strong(Scope scope, const Stamp& stamp, int rank, const Access& access) {
+  if (rank < 0 || (scope == Scope::kSystem && access.scope == Scope::kSystem)) return true;
+  return reaches(scope, stamp.agent, rank, access.thread) &&
+         (access.scope == Scope::kSystem ||
+          reaches(access.scope, access.thread.agent, access.thread.rank,
+                  {rank, 0, 0, 0, stamp.agent}));
+}
+
+const char* store_of(Scope scope) {
+  return scope == Scope::kBlock ? "atomic store of block scope"
+         : scope == Scope::kGpu ? "atomic store of GPU scope"
+                                : "atomic store of system scope";
+}
+const char* load_of(Scope scope) {
+  return scope == Scope::kBlock ? "atomic load of block scope"
+         : scope == Scope::kGpu ? "atomic load of GPU scope"
+                                : "atomic load of system scope";
 }
 
 }  // namespace
@@ -60,18 +100,17 @@ AtomicLocation& WeakMemory::location(const ThreadClock& self, const Access& acce
   Cell& cell = shadow_.cell(access.address);
   if (cell.atomics == nullptr) cell.atomics = std::make_unique<Atomics>();
   const bool is_packet = access.bytes == kCellBytes;
-  const std::size_t index = reinterpret_cast<std::uintptr_t>(access.address) % kCellBytes / 4;
-  AtomicLocation& at = is_packet ? cell.atomics->packet : cell.atomics->word[index];
+  AtomicLocation& at = is_packet ? cell.atomics->packet : cell.atomics->word[word_of(access)];
   // An atomic access of another size is as good as an ordinary one.
   const auto other = [&](AtomicLocation& one) {
     if (!one.used || violated()) return;
     const Stamp& writer = one.history.back().writer;
     if (!ordered(self, writer.agent, writer.time)) {
-      violate(Kind::kScope, access, "atomic store of another size", writer, does);
+      violate(Kind::kSize, access, "atomic store of another size", writer, does);
     }
     for (const Reader& reader : one.readers) {
       if (ordered(self, reader.stamp.agent, reader.stamp.time)) continue;
-      violate(Kind::kScope, access, "atomic load of another size", reader.stamp, does);
+      violate(Kind::kSize, access, "atomic load of another size", reader.stamp, does);
     }
     one = AtomicLocation{};
   };
@@ -225,6 +264,45 @@ void WeakMemory::write_atomic(ThreadClock& self, AtomicLocation& at, const Acces
   std::memcpy(access.address, value, access.bytes);
 }
 
+// Stores whose scope, or this load's, does not reach the other's thread: nothing but causality may
+// order them.
+void WeakMemory::check_scope_of_load(const ThreadClock& self, const AtomicLocation& at,
+                                     const Access& access) {
+  for (const Message& message : at.history) {
+    if (strong(message.scope, message.writer, message.rank, access)) continue;
+    if (ordered(self, message.writer.agent, message.writer.time)) continue;
+    violate(Kind::kScope, access, store_of(message.scope), message.writer, load_of(access.scope));
+  }
+}
+
+void WeakMemory::check_scope_of_store(const ThreadClock& self, const AtomicLocation& at,
+                                      const Atomics& atomics, const Access& access) {
+  if (access.bytes == kCellBytes) return;  // packets are of system scope
+  for (const Message& message : at.history) {
+    if (strong(message.scope, message.writer, message.rank, access)) continue;
+    if (ordered(self, message.writer.agent, message.writer.time)) continue;
+    violate(Kind::kScope, access, store_of(message.scope), message.writer, store_of(access.scope));
+  }
+  if (atomics.reads == nullptr) return;
+  const ScopedReads& reads = (*atomics.reads)[word_of(access)];
+  for (const ScopedRead* const read : {&reads.narrow, &reads.newest, &reads.elsewhere}) {
+    if (strong(read->scope, read->stamp, read->rank, access)) continue;
+    if (ordered(self, read->stamp.agent, read->stamp.time)) continue;
+    violate(Kind::kScope, access, load_of(read->scope), read->stamp, store_of(access.scope));
+  }
+}
+
+void WeakMemory::note_scope_of_load(const ThreadClock& self, Atomics& atomics,
+                                    const Access& access) {
+  if (access.bytes == kCellBytes) return;
+  if (atomics.reads == nullptr) atomics.reads = std::make_unique<std::array<ScopedReads, 4>>();
+  ScopedReads& reads = (*atomics.reads)[word_of(access)];
+  const ScopedRead read{{self.agent, self.time, access.site}, access.thread.rank, access.scope};
+  if (reads.newest.rank != read.rank) reads.elsewhere = reads.newest;
+  reads.newest = read;
+  if (read.scope != Scope::kSystem) reads.narrow = read;
+}
+
 void WeakMemory::load_atomic(const Access& access, void* value, bool acquires, bool counts_as_use) {
   ThreadClock& self = clock_of(access.thread);
   Cell& cell = shadow_.cell(access.address);
@@ -233,17 +311,16 @@ void WeakMemory::load_atomic(const Access& access, void* value, bool acquires, b
     if (!check_write(self, *unit, access, "atomic load")) break;
   }
   AtomicLocation& at = location(self, access, "atomic load");
+  check_scope_of_load(self, at, access);
+  note_scope_of_load(self, *cell.atomics, access);
   Message& message = read_atomic(self, at, access, true, counts_as_use);
   std::memcpy(value, message.value.data(), access.bytes);
-  const bool out_of_scope = (access.scope == Scope::kGpu || message.scope == Scope::kGpu) &&
-                            message.rank >= 0 && message.rank != access.thread.rank;
-  if (out_of_scope && !ordered(self, message.writer.agent, message.writer.time)) {
-    violate(Kind::kScope, access, "atomic store of GPU scope", message.writer, "atomic load");
-  }
   if (message.writer.agent != self.agent) {
     self.seen = clocks_.join(self.seen, seen_by(message));
   }
-  if (acquires && message.releases) {
+  // A release of a scope that does not reach this thread, or none that this load's scope reaches,
+  // orders nothing.
+  if (acquires && message.releases && strong(message.scope, message.writer, message.rank, access)) {
     self.hb = clocks_.join(self.hb, message.order);
     self.fenced = clocks_.join(self.fenced, message.fenced);
   }
@@ -259,7 +336,9 @@ void WeakMemory::store_atomic(const Access& access, const void* value, bool rele
       break;
     }
   }
-  write_atomic(self, location(self, access, "atomic store"), access, value, releases, nullptr);
+  AtomicLocation& at = location(self, access, "atomic store");
+  check_scope_of_store(self, at, *cell.atomics, access);
+  write_atomic(self, at, access, value, releases, nullptr);
 }
 
 void WeakMemory::load_packet(const Access& access, void* value) {
@@ -277,10 +356,11 @@ void WeakMemory::release(const Access& access, const void* value) {
 
 void WeakMemory::load_relaxed(const Access& access, void* value) {
   load_atomic(access, value, false, false);
-  // An abort word that is set: this rank's waits end without what they waited for.
+  // An abort word, which is the rank's own, that is set: its waits end without what they waited
+  // for.
   std::uint32_t word = 0;
   std::memcpy(&word, value, std::min<std::size_t>(access.bytes, sizeof word));
-  if (word != 0) gave_up_.insert(access.thread.rank);
+  if (word != 0 && access.scope == Scope::kGpu) gave_up_.insert(access.thread.rank);
 }
 void WeakMemory::store_relaxed(const Access& access, const void* value) {
   store_atomic(access, value, false);
@@ -288,8 +368,8 @@ void WeakMemory::store_relaxed(const Access& access, const void* value) {
 
 bool WeakMemory::claim(const Access& access) {
   ThreadClock& self = clock_of(access.thread);
-  const auto [begin, end] =
-      Shadow::units(shadow_.cell(access.address), access.address, access.bytes);
+  Cell& cell = shadow_.cell(access.address);
+  const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
   for (Unit* unit = begin; unit != end; ++unit) {
     if (!check_write(self, *unit, access, "atomic store") ||
         !check_uses(self, *unit, access, "atomic store", false, false)) {
@@ -297,11 +377,14 @@ bool WeakMemory::claim(const Access& access) {
     }
   }
   AtomicLocation& at = location(self, access, "atomic store");
+  check_scope_of_load(self, at, access);
+  note_scope_of_load(self, *cell.atomics, access);
   // A read-modify-write reads the newest message.
   Message& newest = read_atomic(self, at, access, false, false);
   self.seen = clocks_.join(self.seen, seen_by(newest));
   const Message read = newest;
   if (read.value[0] != 0) return false;
+  check_scope_of_store(self, at, *cell.atomics, access);
   const std::uint32_t one = 1;
   write_atomic(self, at, access, &one, false, &read);
   return true;

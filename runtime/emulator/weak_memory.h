@@ -79,7 +79,8 @@ struct Violation {
   enum class Kind : std::uint8_t {
     kNone,
     kRace,       // at least one is a store, at least one is ordinary
-    kScope,      // atomic, but not for each other
+    kSize,       // atomic, but of different sizes
+    kScope,      // atomic, but not for each other: the scope of one does not reach the other
     kProxy,      // ordered, but not between the generic and the async proxy
     kOverwrite,  // of a packet that its reader may not have read yet
     kBarrier,    // used before its initialisation is known
@@ -188,6 +189,10 @@ class WeakMemory final : public MemoryModel {
                        bool may_be_stale, bool counts_as_use);
   void write_atomic(ThreadClock& self, AtomicLocation& at, const Access& access, const void* value,
                     bool releases, const Message* continues);
+  void check_scope_of_load(const ThreadClock& self, const AtomicLocation& at, const Access& access);
+  void check_scope_of_store(const ThreadClock& self, const AtomicLocation& at,
+                            const Atomics& atomics, const Access& access);
+  static void note_scope_of_load(const ThreadClock& self, Atomics& atomics, const Access& access);
   void load_atomic(const Access& access, void* value, bool acquires, bool counts_as_use);
   void store_atomic(const Access& access, const void* value, bool releases);
   void doubt(Reader& reader, AtomicLocation& at, std::uint32_t by, const Access& where);

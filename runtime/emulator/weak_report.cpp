@@ -44,6 +44,14 @@ std::string WeakMemory::missing() const {
                : "the store was a bulk copy of another block: no fence_bulk lies between its "
                  "arrival and this bulk copy";
   }
+  if (violation_.kind == Violation::Kind::kSize) {
+    return "accesses of different sizes are not atomic for each other, and no causality orders the "
+           "two";
+  }
+  if (violation_.kind == Violation::Kind::kScope) {
+    return "a scope must reach the other thread: threads of one rank have GPU scope in common, "
+           "ranks only system scope; and no causality orders the two";
+  }
   if (violation_.kind == Violation::Kind::kBarrier) {
     return "no sync_block lies between publish_barriers and the first use";
   }
@@ -100,8 +108,11 @@ std::string WeakMemory::violation() const {
   }
   std::string_view what = "data race";
   switch (v.kind) {
+    case Violation::Kind::kSize:
+      what = "data race: atomic accesses of different sizes";
+      break;
     case Violation::Kind::kScope:
-      what = "data race between atomic accesses of different size or scope";
+      what = "data race: scope too narrow";
       break;
     case Violation::Kind::kProxy:
       what = "missing proxy fence";

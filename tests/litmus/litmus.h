@@ -33,6 +33,8 @@ struct Litmus {
   bool one_stream = false;
   std::uint64_t seeds = 400;
   std::uint32_t first_y = 0;  // what Y holds at first
+  // The rank of each thread; empty: a rank each.
+  std::vector<int> ranks{};
 };
 
 const std::vector<Litmus>& catalogue();

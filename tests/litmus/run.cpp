@@ -60,6 +60,7 @@ std::string report_of(const std::string& report) {
   static constexpr std::array kNames{
       "missing proxy fence",
       "inbox slot overwritten before its reader is proven done",
+      "data race: scope too narrow",
       "data race",
       "bulk barrier used before its initialisation is known",
       "the thread ends while",
@@ -69,6 +70,11 @@ std::string report_of(const std::string& report) {
     if (report.find(name) != std::string::npos) return name;
   }
   return report;
+}
+
+int rank_of(const Litmus& litmus, std::size_t thread) {
+  if (litmus.one_stream) return 0;
+  return litmus.ranks.empty() ? static_cast<int>(thread) : litmus.ranks[thread];
 }
 
 }  // namespace
@@ -95,9 +101,9 @@ std::set<std::string> outcomes(const Litmus& litmus) {
     for (std::size_t i = 0; i < litmus.threads.size(); ++i) {
       const Args args{memory, out, static_cast<std::uint32_t>(i)};
       const bool later = litmus.one_stream && i > 0;
-      const auto launched = backend->launch({*loaded, 1, 32, 512, &args, sizeof args, later,
-                                             litmus.one_stream ? 0 : static_cast<int>(i)},
-                                            streams[litmus.one_stream ? 0 : i]);
+      const auto launched =
+          backend->launch({*loaded, 1, 32, 512, &args, sizeof args, later, rank_of(litmus, i)},
+                          streams[litmus.one_stream ? 0 : i]);
       EXPECT_TRUE(launched.ok());
     }
     if (!backend->run().ok()) {

@@ -200,6 +200,10 @@ std::vector<Mutant> make() {
                   "store_release(&fault->state, 2);  // pairs with the host's acquire\n  }\n"
                   "  return true;",
                   "}\n  return true;"}}});
+  add({.name = "the_record_is_published_to_one_gpu",
+       .rule = Rule::kFault,
+       .edits = {
+           {kWait, "store_release(&fault->state, 2);", "store_release_here(&fault->state, 2);"}}});
   add({.name = "no_look_at_the_abort_word",
        .rule = Rule::kFault,
        .edits = {{kWait, "if (load_relaxed(&args.control->abort) != 0) return true;", ""}}});
@@ -219,17 +223,27 @@ std::vector<Mutant> make() {
   add({.name = "flags_are_relaxed",
        .rule = Rule::kOrder,
        .edits = {{kExchange, "store_release(reinterpret_cast<uint32_t*>(flag), generation);",
-                  "store_relaxed(reinterpret_cast<uint32_t*>(flag), generation);"}}});
+                  "afdep_emu_store_relaxed(flag, generation, AFDEP_EMU_SYSTEM_SCOPE);"}}});
   add({.name = "flags_are_not_acquired",
        .rule = Rule::kOrder,
-       .edits = {
-           {kWait, "uint32_t seen = load_acquire(flag);", "uint32_t seen = load_relaxed(flag);"},
-           {kWait, "    seen = load_acquire(flag);", "    seen = load_relaxed(flag);"}}});
+       .edits = {{kWait, "seen = load_acquire(flag);",
+                  "seen = afdep_emu_load_relaxed(flag, AFDEP_EMU_SYSTEM_SCOPE);"}}});
+  add({.name = "flags_are_released_to_one_gpu",
+       .rule = Rule::kOrder,
+       .edits = {{kExchange, "store_release(reinterpret_cast<uint32_t*>(flag), generation);",
+                  "store_release_here(reinterpret_cast<uint32_t*>(flag), generation);"}}});
+  add({.name = "flags_are_acquired_from_one_gpu",
+       .rule = Rule::kOrder,
+       .edits = {{kWait, "seen = load_acquire(flag);", "seen = load_acquire_here(flag);"}}});
+  add({.name = "done_words_are_acquired_from_one_gpu",
+       .rule = Rule::kOrder,
+       .edits = {{kWait, "seen = load_acquire(done);", "seen = load_acquire_here(done);"}}});
   add({.name = "done_words_are_not_acquired",
        .rule = Rule::kOrder,
-       .edits = {
-           {kWait, "uint32_t seen = load_acquire(done);", "uint32_t seen = load_relaxed(done);"},
-           {kWait, "    seen = load_acquire(done);", "    seen = load_relaxed(done);"}}});
+       .edits = {{kWait, "seen = load_acquire(done);",
+                  "seen = afdep_emu_load_relaxed(done, AFDEP_EMU_SYSTEM_SCOPE);"}},
+       // Elsewhere tables are packets, which may be overwritten once their reading was observed.
+       .victims = kBulk});
   add({.name = "row_flags_before_the_rows",
        .rule = Rule::kOrder,
        .edits = {{"attention_dispatch", "    uint64_t sent = 0;",

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 struct Out {
   std::uint32_t* out;
@@ -41,6 +42,35 @@ TEST(EmulatorMemory, IsZeroedAlignedAndKnown) {
   EXPECT_FALSE(bench->owns(&local));
   bench->free(words);
   EXPECT_FALSE(bench->owns(words));
+}
+
+// The host is no thread of the GPU.
+TEST(EmulatorMemory, WordsThatTheHostSharesNeedSystemScope) {
+  const auto report = [](const std::string& statement) {
+    Bench bench;
+    const LoadedKernel* const kernel =
+        bench.kernel("host_word",
+                     "struct Args { uint32_t* out; };\nextern \"C\" __global__ void "
+                     "__launch_bounds__(32, 1) host_word(const __grid_constant__ Args "
+                     "args) {\n  if (afdep::thread_index() == 3) {\n" +
+                         statement + "\n  }\n}\n");
+    const Backend::HostMapped memory = bench->allocate_host_mapped(64).value();
+    EXPECT_TRUE(bench->describe(memory.device, "faults", 1).ok());
+    bench.launch(kernel, Out{static_cast<std::uint32_t*>(memory.device)}, Shape{.rank = 1});
+    const auto result = bench->run();
+    return result.ok() ? std::string() : bench->last_report();
+  };
+  EXPECT_EQ(report("afdep::store_release(args.out, 1);"), "");
+  const std::string who = "error[E704]: rank 1 host_word (launch 1) block 0 thread 3: ";
+  const std::string why =
+      " of 4 bytes of GPU scope at faults of rank 1+0x0, which the host shares: only system scope "
+      "reaches it; at host_word.cu:7:1 (";
+  EXPECT_THAT(report("afdep::store_release_here(args.out, 1);"),
+              StartsWith(who + "store" + why + "store_release_here, afdep/memory.cuh:"));
+  EXPECT_THAT(report("afdep::store_relaxed(args.out, 1);"),
+              StartsWith(who + "store" + why + "store_relaxed, afdep/memory.cuh:"));
+  EXPECT_THAT(report("if (afdep::claim(args.out)) afdep::trap();"),
+              StartsWith(who + "store of 4 bytes of GPU scope at faults of rank 1+0x0"));
 }
 
 TEST(EmulatorMemory, UntouchedPagesAreFree) {

@@ -7,6 +7,10 @@
 #include "afdep/types.h"
 #include "afdep/units.h"
 
+// Whom an atomic access is atomic for: afdep::emulator::Scope.
+#define AFDEP_EMU_GPU_SCOPE 2
+#define AFDEP_EMU_SYSTEM_SCOPE 3
+
 extern "C" {
 uint32_t afdep_emu_load_input_word(const void* at);
 uint64_t afdep_emu_load_input_word64(const void* at);
@@ -15,13 +19,13 @@ uint32_t afdep_emu_load_word(const void* at);
 void afdep_emu_load_vector(const void* at, void* value);
 void afdep_emu_store_word(void* at, uint32_t value);
 void afdep_emu_store_vector(void* at, const void* value);
-void afdep_emu_store_release(void* flag, uint32_t value);
-uint32_t afdep_emu_load_acquire(const void* flag);
+void afdep_emu_store_release(void* flag, uint32_t value, uint8_t scope);
+uint32_t afdep_emu_load_acquire(const void* flag, uint8_t scope);
 void afdep_emu_store_packet(void* at, const void* packet);
 void afdep_emu_load_packet(const void* at, void* packet);
-uint32_t afdep_emu_load_relaxed(const void* at);
-void afdep_emu_store_relaxed(void* at, uint32_t value);
-uint32_t afdep_emu_claim(void* state);
+uint32_t afdep_emu_load_relaxed(const void* at, uint8_t scope);
+void afdep_emu_store_relaxed(void* at, uint32_t value, uint8_t scope);
+uint32_t afdep_emu_claim(void* state, uint8_t scope);
 void afdep_emu_poll_missed(const void* at, uint32_t phase, uint32_t peer, uint32_t item,
                            uint32_t seen, uint32_t expected);
 }
@@ -51,18 +55,20 @@ AFDEP_DEVICE void store_vector(void* at, const Vector& v) { afdep_emu_store_vect
 // Publishes `value` to every rank after all writes that are ordered before it: by this thread, or
 // by threads that a barrier joined to it. Pairs with await_flag and await_done.
 AFDEP_DEVICE void store_release(uint32_t* flag, uint32_t value) {
-  afdep_emu_store_release(flag, value);
+  afdep_emu_store_release(flag, value, AFDEP_EMU_SYSTEM_SCOPE);
 }
-AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) { return afdep_emu_load_acquire(flag); }
+AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) {
+  return afdep_emu_load_acquire(flag, AFDEP_EMU_SYSTEM_SCOPE);
+}
 
 // The same between threads of one GPU: for words of a rank's own workspace, which no other rank can
 // address. Releases are cumulative: a release to every rank by the thread that acquired publishes
 // what came before this one, too.
 AFDEP_DEVICE void store_release_here(uint32_t* flag, uint32_t value) {
-  afdep_emu_store_release(flag, value);
+  afdep_emu_store_release(flag, value, AFDEP_EMU_GPU_SCOPE);
 }
 AFDEP_DEVICE uint32_t load_acquire_here(const uint32_t* flag) {
-  return afdep_emu_load_acquire(flag);
+  return afdep_emu_load_acquire(flag, AFDEP_EMU_GPU_SCOPE);
 }
 
 // One packet into a peer's window; single-copy atomic, ordered with nothing.
@@ -76,13 +82,17 @@ AFDEP_DEVICE Packet load_packet(const void* at) {
 }
 
 // Words that threads of one GPU share without order: the abort word.
-AFDEP_DEVICE uint32_t load_relaxed(const uint32_t* at) { return afdep_emu_load_relaxed(at); }
+AFDEP_DEVICE uint32_t load_relaxed(const uint32_t* at) {
+  return afdep_emu_load_relaxed(at, AFDEP_EMU_GPU_SCOPE);
+}
 AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
-  afdep_emu_store_relaxed(at, value);
+  afdep_emu_store_relaxed(at, value, AFDEP_EMU_GPU_SCOPE);
 }
 
 // True for the one thread of this GPU that takes `state`, in its own memory, from 0 to 1.
-AFDEP_DEVICE bool claim(uint32_t* state) { return afdep_emu_claim(state) != 0; }
+AFDEP_DEVICE bool claim(uint32_t* state) {
+  return afdep_emu_claim(state, AFDEP_EMU_GPU_SCOPE) != 0;
+}
 
 // Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to
 // read.
