@@ -12,6 +12,7 @@ TEST_P(LitmusTest, ReachesWhatIsAllowedAndNothingElse) {
   const Litmus& litmus = GetParam();
   const std::set<std::string> allowed(litmus.allowed.begin(), litmus.allowed.end());
   for (const std::string& outcome : litmus.forbidden) EXPECT_FALSE(allowed.contains(outcome));
+  for (const std::string& outcome : litmus.not_produced) EXPECT_FALSE(allowed.contains(outcome));
   EXPECT_EQ(outcomes(litmus), allowed);
 }
 

@@ -176,6 +176,19 @@ std::vector<Mutant> make() {
        .equivalent =
            "a worker writes replies of g + 1 only after it has seen the source's table of g + 1, "
            "which the source sent after its collect of g had ended: the view has one half too"});
+  add({.name = "row_flags_are_lapped",
+       .rule = Rule::kReuse,
+       .edits = {{"attention_dispatch_b", "flags + chunk * 4, generation);  // awaited by receive",
+                  "flags + chunk * 4, generation);\n      release_flag(args.common.peer[worker] + "
+                  "flags + chunk * 4, next_generation(next_generation(generation)));"}}});
+  add({.name = "reply_flags_are_lapped",
+       .rule = Rule::kReuse,
+       .edits = {{"ffn_reply_b", "source_chunk * 4,\n                   generation);",
+                  "source_chunk * 4,\n                   generation);\n"
+                  "      release_flag(window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes +\n"
+                  "                       args.common.index * cfg::kFlagsWorkerBytes + "
+                  "source_chunk * 4,\n"
+                  "                   next_generation(next_generation(generation)));"}}});
   add({.name = "halves_do_not_alternate",
        .rule = Rule::kReuse,
        .edits = {{kGeneration, "return generation & 1u;", "return generation & 0u;"}}});

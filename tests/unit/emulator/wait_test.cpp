@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 struct Args {
   CommonArgs common;
@@ -88,6 +89,23 @@ TEST(EmulatorWait, StallIsADeadlockThatNamesEveryWaiter) {
     bench.run();
     EXPECT_EQ(args.out[0], 1u);
   }
+}
+
+// A flag that was written again before its reader looked: the generation that it waits for never
+// stands there again.
+TEST(EmulatorWait, AFlagThatIsTwoGenerationsAheadIsNamed) {
+  const std::string lapped =
+      "error[E704]: deadlock: no thread of any rank can run\n"
+      "  a newer generation stands where an older one is awaited: the place was written again "
+      "before it was read (rule 3: reuse needs proof)\n"
+      "  rank 6 waits (launch 1) block 0 threads 0, 32: waits in phase reply for peer 3, item 5: "
+      "saw 19, expected 17, ";
+  Bench bench;
+  const LoadedKernel* waits = bench.kernel("waits", kWaits);
+  Args args = make_args(bench, 1000);
+  *args.flag = 19;
+  bench.launch(waits, args, {.threads = 64, .rank = 6});
+  EXPECT_THAT(bench.report(), StartsWith(lapped));
 }
 
 TEST(EmulatorWait, LongReportIsCut) {
