@@ -32,15 +32,7 @@ int replace(std::string& text, const Edit& edit) {
 
 bool is_header(const Edit& edit) { return std::string_view(edit.where).starts_with("afdep/"); }
 
-}  // namespace
-
-Result<Applied> apply(const Mutant& mutant, const plan::ExchangePlan& right) {
-  int changes = 0;
-  plan::ExchangePlan plan = right;
-  if (mutant.change != nullptr) {
-    mutant.change(plan);
-    changes += plan == right ? 0 : 1;
-  }
+std::vector<emulator::HeaderText> headers_of(const Mutant& mutant, int& changes) {
   std::map<std::string, std::string> headers;  // by path
   for (const Edit& edit : mutant.edits) {
     if (!is_header(edit)) continue;
@@ -53,6 +45,26 @@ Result<Applied> apply(const Mutant& mutant, const plan::ExchangePlan& right) {
       break;
     }
   }
+  std::vector<emulator::HeaderText> all;
+  for (auto& [path, text] : headers) all.push_back({path, std::move(text)});
+  return all;
+}
+
+}  // namespace
+
+std::vector<emulator::HeaderText> changed_headers(const Mutant& mutant) {
+  int changes = 0;
+  return headers_of(mutant, changes);
+}
+
+Result<Applied> apply(const Mutant& mutant, const plan::ExchangePlan& right) {
+  int changes = 0;
+  plan::ExchangePlan plan = right;
+  if (mutant.change != nullptr) {
+    mutant.change(plan);
+    changes += plan == right ? 0 : 1;
+  }
+  std::vector<emulator::HeaderText> headers = headers_of(mutant, changes);
   std::vector<KernelSource> sources = emit::emit(plan);
   for (KernelSource& source : sources) {
     for (const Edit& edit : mutant.edits) {
@@ -63,9 +75,7 @@ Result<Applied> apply(const Mutant& mutant, const plan::ExchangePlan& right) {
   Result<bundle::Bundle> bundle =
       bundle::make_bundle(manifest_of(plan, sources, {}), files_of(plan::print(plan), sources, {}));
   if (!bundle.ok()) return bundle.failure();
-  Applied applied{std::move(*bundle), {}, changes};
-  for (auto& [path, text] : headers) applied.headers.push_back({path, std::move(text)});
-  return applied;
+  return Applied{std::move(*bundle), std::move(headers), changes};
 }
 
 }  // namespace afdep::mutation

@@ -17,6 +17,9 @@ struct Applied {
   int changes = 0;                            // places in emitted texts, headers and plan
 };
 
+// The device headers that a mutant changes.
+std::vector<emulator::HeaderText> changed_headers(const Mutant& mutant);
+
 // Fails if an edited bundle cannot be made; an edit that matches nothing changes nothing.
 Result<Applied> apply(const Mutant& mutant, const plan::ExchangePlan& plan);
 

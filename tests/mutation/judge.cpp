@@ -6,6 +6,7 @@
 
 #include "generator/verify/verify.h"
 #include "tests/mutation/apply.h"
+#include "tests/mutation/barrier_program.h"
 
 namespace afdep::mutation {
 namespace {
@@ -51,10 +52,19 @@ model: {hidden_size: 64, num_experts: 8, top_k: 3}
 topology: {ratio: "2A2F"}
 capacity: {tokens_per_rank: 48, buckets: [48]}
 kernel: {num_sms: 4, protocol: bulk}
+)"},
+                            VictimSpec{kReverted, "2A2F reverted", R"(schema_version: 1
+name: reverted
+model: {hidden_size: 64, num_experts: 8, top_k: 3}
+topology: {ratio: "2A2F"}
+capacity: {tokens_per_rank: 48, buckets: [4, 48]}
+kernel: {num_sms: 4, protocol: {4: flag_in_data, 48: chunked}}
+ablation: {entry_barrier: true, exit_barrier: true, dummy_experts: true, union_buffers: true, separate_epilogues: true}
 )"}};
 
 constexpr double kExhaustiveSeconds = 20;  // a protocol
 constexpr int kWholeSeeds = 3;
+constexpr int kBarrierSeeds = 10;  // of the barriers alone, for each of the others
 
 // The first line, at a length that fits a table.
 std::string brief(const std::string& message) {
@@ -100,6 +110,19 @@ bool try_victim(const Mutant& mutant, const VictimSpec& spec, verify::VerifyOpti
   return false;
 }
 
+// Barriers alone; false if the verdict is in.
+bool try_barrier_program(const Mutant& mutant, int seeds, Verdict& verdict) {
+  std::vector<emulator::HeaderText> headers = changed_headers(mutant);
+  if (headers.empty()) return true;
+  emulator::replace_device_headers(std::move(headers));
+  const std::string wrong = run_barrier_program(1, seeds * kBarrierSeeds);
+  emulator::replace_device_headers({});
+  if (wrong.empty()) return true;
+  verdict.killed = true;
+  verdict.by = fmt::format("barriers alone: {}", brief(wrong));
+  return false;
+}
+
 }  // namespace
 
 Verdict judge(const Mutant& mutant, int seeds) {
@@ -115,6 +138,9 @@ Verdict judge(const Mutant& mutant, int seeds) {
       if (!try_victim(mutant, spec, options, verdict)) return verdict;
       seed += options.seeds;
     }
+  }
+  if ((mutant.victims & kReverted) != 0 && !try_barrier_program(mutant, seeds, verdict)) {
+    return verdict;
   }
   options.first_seed = 1;
   if ((mutant.victims & kTiny.victim) == 0) return verdict;

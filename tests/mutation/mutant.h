@@ -26,11 +26,12 @@ std::string_view to_string(Rule rule);
 
 // Specs that mutants are tried on, a bit each.
 enum Victim : std::uint8_t {
-  kTwoByTwo = 1,  // 2A2F: packets in a small bucket, chunks in a large one; aligned, zero padding
-  kView = 2,      // 2A1F: one worker, so a view
-  kSlots = 4,     // 1A4F, K = 2: replies by slot
-  kBulk = 8,      // 2A2F: bulk copies
-  kWide = 16,     // 2A2F: rows that two warps share
+  kTwoByTwo = 1,   // 2A2F: packets in a small bucket, chunks in a large one; aligned, zero padding
+  kView = 2,       // 2A1F: one worker, so a view
+  kSlots = 4,      // 1A4F, K = 2: replies by slot
+  kBulk = 8,       // 2A2F: bulk copies
+  kWide = 16,      // 2A2F: rows that two warps share
+  kReverted = 32,  // 2A2F: every improvement reverted, packets and chunks
 };
 
 struct Mutant {

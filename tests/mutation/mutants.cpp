@@ -1,4 +1,5 @@
 // The mistakes. Each changes what a kernel does on some schedule, or says why it does not.
+#include "tests/mutation/barrier_mutants.h"
 #include "tests/mutation/bulk_mutants.h"
 #include "tests/mutation/change_plan.h"
 #include "tests/mutation/mutant.h"
@@ -442,6 +443,7 @@ std::vector<Mutant> make() {
                   "first < cfg::kRowVectors - 1; first += 32"}},
        .victims = kView});
   add_bulk(all);
+  add_barrier(all);
   return all;
 }
 

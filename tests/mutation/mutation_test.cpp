@@ -9,6 +9,7 @@
 
 #include "generator/verify/verify.h"
 #include "tests/mutation/apply.h"
+#include "tests/mutation/barrier_program.h"
 #include "tests/mutation/judge.h"
 
 namespace afdep::mutation {
@@ -110,6 +111,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryRule, ::testing::ValuesIn(reverted()),
                          [](const ::testing::TestParamInfo<Reverted>& each) {
                            return std::string(each.param.mutant);
                          });
+
+TEST(BarrierProgram, PassesWithTheHeadersAsTheyAre) { EXPECT_EQ(run_barrier_program(1, 50), ""); }
 
 TEST(Mutants, AreManyAndHaveDistinctNames) {
   std::set<std::string> names;

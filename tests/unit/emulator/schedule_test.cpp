@@ -103,21 +103,26 @@ extern "C" __global__ void __launch_bounds__(256, 1) many(const __grid_constant_
 }
 )";
 #if AFDEP_THREAD_SANITIZER
-  constexpr int kThreads = 128;  // 32 blocks are resident at a time, and it keeps 8,128 threads
+  // It keeps 8,128 threads, where 32 blocks are resident at a time; and of each far more than a
+  // stack, for long.
+  constexpr int kBlocks = 100;
+  constexpr int kThreads = 128;
+  constexpr std::int64_t kMostKilobytes = INT64_MAX;
 #else
+  constexpr int kBlocks = 1000;
   constexpr int kThreads = 256;
+  constexpr std::int64_t kMostKilobytes = 256 * 1024;  // all stacks at once would touch 2 GB
 #endif
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     Bench bench(seed);
     const LoadedKernel* kernel = bench.kernel("many", kBody);
-    auto* const next = bench.memory<std::uint32_t>(1000);
-    auto* const order = bench.memory<std::uint32_t>(1000 * 256);
+    auto* const next = bench.memory<std::uint32_t>(kBlocks);
+    auto* const order = bench.memory<std::uint32_t>(kBlocks * 256);
     const std::int64_t before = peak_kilobytes();
-    bench.launch(kernel, Order{next, order}, {.grid = 1000, .threads = kThreads});
+    bench.launch(kernel, Order{next, order}, {.grid = kBlocks, .threads = kThreads});
     bench.run();
-    for (int block = 0; block < 1000; ++block) EXPECT_EQ(next[block], 32u);
-    // All 256,000 stacks at once would touch at least 2 GB.
-    EXPECT_LT(peak_kilobytes() - before, 256 * 1024) << "seed " << seed;
+    for (int block = 0; block < kBlocks; ++block) EXPECT_EQ(next[block], 32u);
+    EXPECT_LT(peak_kilobytes() - before, kMostKilobytes) << "seed " << seed;
   }
 }
 
