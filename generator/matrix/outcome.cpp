@@ -99,6 +99,7 @@ std::string message_of(const CellResult& result) {
 std::string to_json(const CellResult& result) {
   return json{{"outcome", to_string(result.outcome)},
               {"seconds", result.seconds},
+              {"cpu_seconds", result.cpu_seconds},
               {"diagnostics", diagnostics_to_json(result.diagnostics)},
               {"trace", result.trace},
               {"verified", facts_to_json(result.verified)},
@@ -115,6 +116,7 @@ std::optional<CellResult> result_from_json(std::string_view text) {
     CellResult result;
     result.outcome = *outcome;
     result.seconds = parsed.at("seconds").get<double>();
+    result.cpu_seconds = parsed.at("cpu_seconds").get<double>();
     result.diagnostics = diagnostics_from_json(parsed.at("diagnostics"));
     result.trace = parsed.at("trace").get<std::string>();
     result.verified = facts_from_json(parsed.at("verified"));

@@ -38,6 +38,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 struct CellResult {
   Outcome outcome = Outcome::kNotRun;
   double seconds = 0;
+  double cpu_seconds = 0;
   bool resumed = false;     // of an earlier run
   Diagnostics diagnostics;  // of a refusal, expected or not, or a failure
   std::string trace;        // what a crashed cell said last

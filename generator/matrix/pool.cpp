@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +165,10 @@ JobEnd end_of(const Job& job, int status) {
   return end;
 }
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
 class Pool {
  public:
   Pool(int count, const PoolOptions& options,
@@ -225,13 +230,16 @@ class Pool {
   void reap() {
     for (std::size_t i = 0; i < running_.size();) {
       int status = 0;
-      if (waitpid(running_[i].pid, &status, WNOHANG) != running_[i].pid) {
+      rusage usage{};
+      if (wait4(running_[i].pid, &status, WNOHANG, &usage) != running_[i].pid) {
         ++i;
         continue;
       }
       const Job job = std::move(running_[i]);
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
-      on_end_(job.index, end_of(job, status));
+      JobEnd end = end_of(job, status);
+      end.cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+      on_end_(job.index, std::move(end));
     }
   }
 

@@ -22,6 +22,7 @@ struct JobEnd {
   std::string stage;   // the last one that the body told
   std::string output;  // the end of what it wrote to stdout and stderr
   double seconds = 0;
+  double cpu_seconds = 0;  // of the job and of what it waited for
 };
 
 struct PoolOptions {

@@ -1,5 +1,6 @@
 // The report for programs.
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "generator/matrix/reports.h"
 
@@ -37,6 +38,7 @@ ordered_json describe(const RunCell& run) {
           {"values", std::move(values)},
           {"outcome", to_string(run.result.outcome)},
           {"seconds", run.result.seconds},
+          {"cpu_seconds", run.result.cpu_seconds},
           {"kept", run.result.resumed},
           {"expected", run.cell.must_refuse ? ordered_json(to_string(*run.cell.must_refuse))
                                             : ordered_json(nullptr)},
@@ -78,10 +80,18 @@ std::string to_json(const Report& report) {
   for (const Outcome outcome : kOutcomes) counts[to_string(outcome)] = report.count(outcome);
   ordered_json cells = ordered_json::array();
   for (const RunCell& run : report.cells) cells.push_back(describe(run));
+  ordered_json times = nullptr;
+  if (const std::optional<CellTimes> found = report.times()) {
+    times = {{"median_seconds", found->median_seconds},
+             {"median_cpu_seconds", found->median_cpu_seconds},
+             {"most_seconds", found->most_seconds},
+             {"slowest", found->slowest}};
+  }
   const ordered_json all{{"ok", report.ok()},
                          {"matrix", report.matrix->file},
                          {"tool", report.tool},
                          {"seconds", report.seconds},
+                         {"cell_times", std::move(times)},
                          {"interrupted", report.interrupted},
                          {"counts", std::move(counts)},
                          {"axes", describe_axes(*report.matrix)},

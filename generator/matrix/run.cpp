@@ -140,6 +140,7 @@ class Runner {
   void on_end(RunCell& run, JobEnd end) {
     run.result = judged(result_of(end, run), run.cell);
     run.result.seconds = end.seconds;
+    run.result.cpu_seconds = end.cpu_seconds;
     if (!is_good(run.result.outcome)) keep_spec(run);
     if (const Result<void> kept = state_.put(key_of(run.digest, options_.cell), run.result);
         !kept.ok() && unwritten_.ok()) {
@@ -210,6 +211,23 @@ class Runner {
 int Report::count(Outcome outcome) const {
   return static_cast<int>(std::ranges::count_if(
       cells, [outcome](const RunCell& run) { return run.result.outcome == outcome; }));
+}
+
+std::optional<CellTimes> Report::times() const {
+  std::vector<const RunCell*> executed;
+  for (const RunCell& run : cells) {
+    if (run.result.seconds > 0) executed.push_back(&run);
+  }
+  if (executed.empty()) return std::nullopt;
+  const std::size_t middle = executed.size() / 2;
+  CellTimes times;
+  std::ranges::sort(executed, {}, [](const RunCell* run) { return run->result.cpu_seconds; });
+  times.median_cpu_seconds = executed[middle]->result.cpu_seconds;
+  std::ranges::sort(executed, {}, [](const RunCell* run) { return run->result.seconds; });
+  times.median_seconds = executed[middle]->result.seconds;
+  times.most_seconds = executed.back()->result.seconds;
+  times.slowest = executed.back()->cell.number;
+  return times;
 }
 
 bool Report::ok() const {

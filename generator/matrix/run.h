@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ struct RunCell {
   CellResult result;
 };
 
+// Of the cells that were executed, now or in an earlier run.
+struct CellTimes {
+  double median_seconds = 0;
+  double median_cpu_seconds = 0;  // does not grow with what else the machine does
+  double most_seconds = 0;
+  int slowest = 0;  // number of a cell
+};
+
 struct Report {
   const Matrix* matrix = nullptr;
   std::string tool;
@@ -30,6 +39,8 @@ struct Report {
   bool interrupted = false;
 
   [[nodiscard]] int count(Outcome outcome) const;
+  // Nothing if no cell was executed.
+  [[nodiscard]] std::optional<CellTimes> times() const;
   // Every cell passed, or was refused as expected.
   [[nodiscard]] bool ok() const;
 };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,7 +77,12 @@ std::string summary(const Report& report) {
   const auto kept =
       std::ranges::count_if(report.cells, [](const RunCell& run) { return run.result.resumed; });
   text += fmt::format("; {:.1f} s", report.seconds);
-  if (kept > 0) text += fmt::format(" ({} kept from an earlier run)", kept);
+  if (const std::optional<CellTimes> times = report.times()) {
+    text += fmt::format(
+        ", a cell {:.1f} s at the median ({:.1f} s of CPU time) and {:.1f} s at most (cell {})",
+        times->median_seconds, times->median_cpu_seconds, times->most_seconds, times->slowest);
+  }
+  if (kept > 0) text += fmt::format("; {} kept from an earlier run", kept);
   return text + "\n";
 }
 

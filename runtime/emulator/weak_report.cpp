@@ -120,9 +120,10 @@ std::string WeakMemory::violation() const {
     case Violation::Kind::kOverwrite:
       what = "inbox slot overwritten before its reader is proven done (docs/protocol.md, rule 3)";
       if (took_stale_packet()) {
+        // A look ahead of the wait is no mistake by itself, but the slot was not free either.
         what =
             "a packet of an old generation was taken for the awaited one (docs/protocol.md, rule "
-            "1)";
+            "1), or its slot overwritten before its reader is proven done (rule 3)";
       }
       break;
     case Violation::Kind::kBarrier:

@@ -84,7 +84,8 @@ std::vector<Reverted> reverted() {
   return {
       {"packets_match_by_parity",
        "eager exchanges: a packet of an old generation was taken for the awaited one "
-       "\\(docs/protocol\\.md, rule 1\\) at rank [0-3] table\\+0x[0-9a-f]+" +
+       "\\(docs/protocol\\.md, rule 1\\), or its slot overwritten before its reader is proven done "
+       "\\(rule 3\\) at rank [0-3] table\\+0x[0-9a-f]+" +
            accesses("receive", "dispatch", unread)},
       {"rows_in_reverse_slots",
        "eager, bucket [0-9]+: FFN [01]: row [0-9]+ belongs elsewhere in the same exchange \\(rule "

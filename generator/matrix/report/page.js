@@ -53,10 +53,10 @@
     byId('verdict').textContent = data.cells.length + (data.cells.length === 1 ? ' cell: ' : ' cells: ') + parts.join(', ');
     byId('verdict').className = data.ok ? 'good' : 'bad';
     const kept = data.cells.filter((cell) => cell.kept).length;
-    const times = data.cells.filter((cell) => cell.seconds > 0).map((cell) => cell.seconds).sort((a, b) => a - b);
+    const times = data.cell_times;
     byId('about').textContent = [
       'ran ' + secondsText(data.seconds),
-      times.length ? 'a cell ' + secondsText(times[Math.floor(times.length / 2)]) + ' at the median, ' + secondsText(times[times.length - 1]) + ' at most' : null,
+      times ? 'a cell ' + secondsText(times.median_seconds) + ' at the median (' + secondsText(times.median_cpu_seconds) + ' of CPU time), ' + secondsText(times.most_seconds) + ' at most (cell ' + times.slowest + ')' : null,
       kept ? kept + ' kept from an earlier run' : null,
       data.interrupted ? 'interrupted' : null,
       'afdep-gen ' + data.tool,
@@ -170,7 +170,7 @@
 
   function factsTable(facts) {
     return make('table', {class: 'facts'}, make('tbody', {}, ...facts.map((fact) =>
-      make('tr', {}, make('th', {scope: 'row'}, fact.name), make('td', {}, fact.value)))));
+      make('tr', {}, make('th', {scope: 'row'}, breakable(fact.name)), make('td', {}, breakable(fact.value))))));
   }
 
   function differences(cell) {
@@ -179,18 +179,46 @@
       const base = axis.base[k];
       const here = axis.values[cell.choices[i]][k];
       const same = base !== null && unquoted(base) === unquoted(here);
-      body.append(make('tr', same ? {class: 'same'} : {}, make('td', {}, make('code', {}, key)),
-        make('td', {}, base === null ? make('span', {class: 'quiet'}, 'not given') : make('code', {}, base)),
-        make('td', {}, same ? 'as the base' : make('code', {}, here))));
+      body.append(make('tr', same ? {class: 'same'} : {}, make('td', {}, make('code', {}, breakable(key))),
+        make('td', {}, base === null ? make('span', {class: 'quiet'}, 'not given') : make('code', {}, breakable(base))),
+        make('td', {}, same ? 'as the base' : make('code', {}, breakable(here)))));
     }));
     return make('table', {class: 'facts'}, make('thead', {}, make('tr', {}, ...['Key', 'Base', 'This cell'].map((text) =>
       make('th', {scope: 'col'}, text)))), body);
   }
 
+  // Long names break behind a dot, an underscore or a slash before a word, not inside one.
+  function breakable(text) {
+    const pieces = document.createDocumentFragment();
+    for (const piece of text.split(/(?<=[._/])(?=[A-Za-z]{4})/)) {
+      if (pieces.childNodes.length) pieces.append(make('wbr', {}));
+      pieces.append(piece);
+    }
+    return pieces;
+  }
+
+  // The lines behind the first of a report: who did what, each on a line of its own; the rest of a long one on demand.
+  const kLinesShown = 8;
+  function traceLines(lines) {
+    const rows = (part) => make('div', {class: 'lines'}, ...part.map((line) => make('div', {}, breakable(line.trim()))));
+    if (lines.length <= kLinesShown + 2) return rows(lines);
+    return make('div', {}, rows(lines.slice(0, kLinesShown)), make('details', {},
+      make('summary', {}, (lines.length - kLinesShown) + ' more lines'), rows(lines.slice(kLinesShown))));
+  }
+
+  // "repeat: COMMAND" is a command to copy.
+  function noteBlock(note) {
+    const command = /^repeat: (.*)$/s.exec(note);
+    return command ? make('div', {class: 'repeat'}, make('span', {class: 'quiet'}, 'Repeat'), make('pre', {}, command[1]))
+      : make('div', {}, breakable(note));
+  }
+
   function errorBlock(error, expected) {
     const place = error.file ? error.file + (error.line ? ':' + error.line + ':' + error.column : '') : null;
-    return make('div', {class: 'error' + (expected ? ' expected' : '')}, make('b', {}, error.code + ' '), error.message,
-      error.note ? make('div', {}, error.note) : null, place ? make('div', {class: 'quiet'}, place) : null);
+    const [first, ...rest] = error.message.split('\n');
+    return make('div', {class: 'error' + (expected ? ' expected' : '')}, make('b', {}, error.code + ' '), breakable(first),
+      rest.length ? traceLines(rest) : null, error.note ? noteBlock(error.note) : null,
+      place ? make('div', {class: 'quiet'}, breakable(place)) : null);
   }
 
   function picture(cell) {

@@ -78,7 +78,7 @@ TEST_F(MatrixCommand, PassesAndWritesItsReports) {
 
   const Finished again = gen({"m.yaml", "--no-compile", "--seeds", "1"});
   EXPECT_EQ(again.code, 0);
-  EXPECT_THAT(again.out, HasSubstr("(2 kept from an earlier run)"));
+  EXPECT_THAT(again.out, HasSubstr("; 2 kept from an earlier run"));
 }
 
 TEST_F(MatrixCommand, OneBadCellIsExitCodeOne) {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -45,6 +46,22 @@ TEST(Pool, ReturnsWhatEachBodyReturned) {
     EXPECT_EQ(end.result.size(), static_cast<std::size_t>(i) * 10'000 + std::to_string(i).size());
     EXPECT_TRUE(end.result.ends_with(std::to_string(i)));
   }
+}
+
+// A sleeping job takes time, but none of the machine's; one that works takes both.
+TEST(Pool, TellsTheTimeOfTheClockAndOfTheMachine) {
+  constexpr double kLeast = 0.2;
+  const Ran ran = run(2, {.jobs = 1, .limit_seconds = 60}, [](int i, const TellStage&) {
+    const std::clock_t start = std::clock();
+    if (i == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    while (i == 1 && std::clock() - start < CLOCKS_PER_SEC / 5) {
+    }
+    return std::string();
+  });
+  EXPECT_GE(ran.ends.at(0).seconds, kLeast);
+  EXPECT_LT(ran.ends.at(0).cpu_seconds, kLeast / 2);
+  EXPECT_GE(ran.ends.at(1).cpu_seconds, kLeast * 0.95);
+  EXPECT_GE(ran.ends.at(1).seconds, kLeast * 0.95);
 }
 
 TEST(Pool, ACrashTakesNoOtherJobWithIt) {

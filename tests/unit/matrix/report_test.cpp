@@ -30,8 +30,9 @@ TEST(Report, TheTableHasALineACell) {
       "   5  9      \"2A2F\"  error      1.2\n"
       "   6  9      \"1A3F\"  crashed    1.5\n"
       "\n"
-      "6 cells: 1 passed, 1 expected, 1 refused, 1 failed, 1 error, 1 crashed; 12.5 s (1 kept "
-      "from an earlier run)\n");
+      "6 cells: 1 passed, 1 expected, 1 refused, 1 failed, 1 error, 1 crashed; 12.5 s, a cell "
+      "1.0 s at the median (2.0 s of CPU time) and 1.5 s at most (cell 6); 1 kept from an earlier "
+      "run\n");
 }
 
 TEST(Report, JsonHasEveryCell) {
@@ -45,7 +46,20 @@ TEST(Report, JsonHasEveryCell) {
   EXPECT_EQ(json["cells"][0]["kept"], true);
   EXPECT_EQ(json["cells"][3]["errors"][0]["code"], "E704");
   EXPECT_EQ(json["cells"][3]["values"]["model.top_k"], "9");
+  EXPECT_EQ(json["cell_times"]["median_seconds"], 1.0);
+  EXPECT_EQ(json["cell_times"]["median_cpu_seconds"], 2.0);
+  EXPECT_EQ(json["cell_times"]["most_seconds"], 1.5);
+  EXPECT_EQ(json["cell_times"]["slowest"], 6);
   EXPECT_EQ(json["axes"][1]["names"][0], "ratio");
+}
+
+TEST(Report, HasNoTimesIfNoCellWasExecuted) {
+  const Matrix matrix = matrix_of(kSample);
+  Report report = report_on(matrix);
+  for (RunCell& run : report.cells) run.result.seconds = 0;
+  EXPECT_FALSE(report.times().has_value());
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["cell_times"], nullptr);
+  EXPECT_THAT(to_table(report), ::testing::EndsWith("1 crashed; 12.5 s\n"));
 }
 
 TEST(Report, IsGoodIfEveryCellPassedOrWasRefusedAsExpected) {

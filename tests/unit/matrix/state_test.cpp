@@ -17,6 +17,7 @@ CellResult passed() {
   CellResult result;
   result.outcome = Outcome::kPassed;
   result.seconds = 1.25;
+  result.cpu_seconds = 0.75;
   result.diagnostics = {{ErrorCode::kTokens, {"f.yaml", 3, 4}, "what\nhappened", "do this"}};
   result.trace = "line\n";
   result.verified = {{"seeds", "3"}, {"rows", "12"}};
@@ -39,6 +40,7 @@ TEST(State, GivesBackWhatWasPut) {
   ASSERT_NE(kept, nullptr);
   EXPECT_EQ(kept->outcome, Outcome::kPassed);
   EXPECT_EQ(kept->seconds, 1.25);
+  EXPECT_EQ(kept->cpu_seconds, 0.75);
   EXPECT_EQ(kept->diagnostics, passed().diagnostics);
   EXPECT_EQ(kept->trace, "line\n");
   EXPECT_EQ(kept->verified, passed().verified);
