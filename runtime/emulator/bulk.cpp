@@ -168,23 +168,67 @@ void Scheduler::bulk_load(Thread& self, void* to, const void* from, std::uint32_
   }
   state.arrived = true;
   state.missing_bytes = bytes;
+  state.loaded = state.phase + 1;
   model_->bulk_load(self.id, site, to, from, bytes, index, state.phase + 1);
   check_model(self);
   copies_.push_back({&block, index_of(self), index, 0, to, from, bytes, false, {}});
   progress();
 }
 
+// The wait for a barrier that may be used; stops the run if there is none.
+BulkWait Scheduler::barrier_wait(Thread& self, const char* operation, const void* barrier,
+                                 std::uint32_t parity, Site site) {
+  const std::uint32_t index = usable_barrier(self, operation, barrier, site);
+  if (parity > 1) {
+    stop(self, misuse(operation, "the parity is {}, must be at most {}", barrier, parity, 1), site);
+  }
+  return {BulkWait::Kind::kBarrier, index, parity, 0};
+}
+
+void Scheduler::pass_barrier(Thread& self, const BulkWait& wait) {
+  BulkBarrierState& state = self.warp->block->bulk_barriers[wait.barrier];
+  state.awaited = state.phase;
+  model_->barrier_awaited(self.id, wait.barrier, state.phase);
+}
+
 void Scheduler::await_barrier(Thread& self, const void* barrier, std::uint32_t parity, Site site) {
   preempt(self);
-  const std::uint32_t index = usable_barrier(self, "await_barrier", barrier, site);
-  if (parity > 1) {
-    stop(self, misuse("await_barrier", "the parity is {}, must be at most {}", barrier, parity, 1),
+  const BulkWait wait = barrier_wait(self, "await_barrier", barrier, parity, site);
+  await_bulk(self, wait);
+  pass_barrier(self, wait);
+}
+
+// May say no once before it waits: what a thread does between two looks is tried, and none spins.
+bool Scheduler::barrier_passed(Thread& self, const void* barrier, std::uint32_t parity, Site site) {
+  preempt(self);
+  const BulkWait wait = barrier_wait(self, "barrier_passed", barrier, parity, site);
+  if (!satisfied(*self.warp->block, index_of(self), wait) && !self.looked_at_barrier &&
+      exploration_ == nullptr && choices_.one_in(2)) {
+    self.looked_at_barrier = true;
+    switch_out(self);
+    return false;
+  }
+  self.looked_at_barrier = false;
+  await_bulk(self, wait);
+  pass_barrier(self, wait);
+  return true;
+}
+
+void Scheduler::arrive_barrier(Thread& self, const void* barrier, Site site) {
+  preempt(self);
+  const std::uint32_t index = usable_barrier(self, "arrive_barrier", barrier, site);
+  Block& block = *self.warp->block;
+  BulkBarrierState& state = block.bulk_barriers[index];
+  if (state.arrived) {
+    stop(self,
+         misuse("arrive_barrier", "the barrier's phase {} has its one arrival already: a load",
+                barrier, state.phase),
          site);
   }
-  await_bulk(self, {BulkWait::Kind::kBarrier, index, parity, 0});
-  BulkBarrierState& state = self.warp->block->bulk_barriers[index];
-  state.awaited = state.phase;
-  model_->barrier_awaited(self.id, index, state.phase);
+  ++state.phase;
+  model_->barrier_arrived(self.id, index);
+  progress();
+  wake_bulk_waiters(block);
 }
 
 void Scheduler::bulk_store(Thread& self, void* to, const void* from, std::uint32_t bytes,
@@ -273,6 +317,10 @@ void Scheduler::advance_copy(std::size_t index) {
     copies_.pop_back();
   }
   progress();
+  wake_bulk_waiters(block);
+}
+
+void Scheduler::wake_bulk_waiters(Block& block) {
   for (Thread& thread : block.threads) {
     if (thread.state == ThreadState::kBulk &&
         satisfied(block, index_of(thread), thread.bulk_wait)) {
@@ -298,7 +346,7 @@ bool Scheduler::leaves_stores(const Thread& thread) {
 // What a block must not leave behind. True, and a fault, if it did; else its stores complete.
 bool Scheduler::leaves_loads(Block& block) {
   for (const BulkBarrierState& barrier : block.bulk_barriers) {
-    if (barrier.phase + (barrier.arrived ? 1 : 0) <= barrier.awaited) continue;
+    if (barrier.loaded <= barrier.awaited) continue;
     fault_ = misuse("bulk_load",
                     "the block ends with a load into its shared memory that nobody waited for "
                     "(await_barrier)",

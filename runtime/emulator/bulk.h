@@ -23,10 +23,12 @@ struct BulkBarrierState {
   std::uintptr_t address = 0;
   const Thread* made_by = nullptr;
   bool published = false;
-  // Of the current phase. One arrival, with the bytes that it expects, completes it once they came.
+  // Of the current phase: it has its one arrival, a load, and completes once that many bytes came.
+  // An arrival without a load completes it at once.
   bool arrived = false;
   std::uint32_t missing_bytes = 0;
   std::uint32_t phase = 0;    // phases completed
+  std::uint32_t loaded = 0;   // the newest phase that has a load, numbered from 1
   std::uint32_t awaited = 0;  // the newest of them that a thread waited for
 };
 

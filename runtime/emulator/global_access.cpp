@@ -121,6 +121,9 @@ void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* a
     case AccessKind::kRelease:
       model_->release(access, value);
       break;
+    case AccessKind::kStoreFlag:
+      model_->store_flag(access, value);
+      break;
     case AccessKind::kStoreRelaxed:
       model_->store_relaxed(access, value);
       break;
@@ -191,7 +194,7 @@ void Scheduler::count_store(const Thread& self, const Allocation& allocation, Ac
   ++traffic.messages;
   traffic.bytes += bytes;
   traffic.packets += kind == AccessKind::kStorePacket ? 1 : 0;
-  const bool release = kind == AccessKind::kRelease;
+  const bool release = kind == AccessKind::kRelease || kind == AccessKind::kStoreFlag;
   traffic.flags += release && !done_word ? 1 : 0;
   traffic.done += release && done_word ? 1 : 0;
 }
@@ -224,7 +227,8 @@ void Scheduler::inject(const Injection& injection) {
 
 // True if the message is the one to be damaged; `value` is then a damaged copy of it.
 bool Scheduler::corrupt(AccessKind kind, void* value) {
-  if (kind != AccessKind::kStorePacket && kind != AccessKind::kRelease) return false;
+  const bool flag = kind == AccessKind::kRelease || kind == AccessKind::kStoreFlag;
+  if (kind != AccessKind::kStorePacket && !flag) return false;
   if (++injection_count_ != injection_.after) return false;
   static_cast<std::uint32_t*>(value)[kind == AccessKind::kStorePacket ? 3 : 0] ^= 1u << 30;
   injection_ = {};
@@ -339,6 +343,11 @@ bool Scheduler::pass_time() {
     if (thread.wake_ns <= now_ns_) wake(thread);
   });
   return true;
+}
+
+void Scheduler::fence_flags(Thread& self) {
+  preempt(self);
+  model_->flags_fenced(self.id);
 }
 
 std::uint64_t Scheduler::clock_ns(Thread& self) {

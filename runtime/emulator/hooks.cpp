@@ -85,9 +85,9 @@ void add_shared(std::uint32_t* counter, std::uint32_t amount, Site site) {
   Thread& self = *current_thread();
   self.scheduler->add_shared(self, counter, amount, site);
 }
-std::uint32_t take_shared(std::uint32_t* counter, Site site) {
+std::uint32_t take_shared(std::uint32_t* counter, std::uint32_t amount, Site site) {
   Thread& self = *current_thread();
-  return self.scheduler->add_shared(self, counter, 1, site);
+  return self.scheduler->add_shared(self, counter, amount, site);
 }
 void trap(Site site) {
   Thread& self = *current_thread();
@@ -128,6 +128,13 @@ void store_release(void* flag, std::uint32_t value, Scope scope, Site site) {
 std::uint32_t load_acquire(const void* flag, Scope scope, Site site) {
   return load<std::uint32_t>(kAcquire, flag, site, scope);
 }
+void fence_flags(Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->fence_flags(self);
+}
+void store_flag(void* flag, std::uint32_t value, Site site) {
+  store4(kStoreFlag, flag, value, site, Scope::kSystem);
+}
 void store_packet(void* at, const void* packet, Site site) {
   store16(kStorePacket, at, packet, site, Scope::kSystem);
 }
@@ -166,6 +173,14 @@ void bulk_load(void* to, const void* from, std::uint32_t bytes, void* barrier, S
 void await_barrier(void* barrier, std::uint32_t parity, Site site) {
   Thread& self = *current_thread();
   self.scheduler->await_barrier(self, barrier, parity, site);
+}
+void arrive_barrier(void* barrier, Site site) {
+  Thread& self = *current_thread();
+  self.scheduler->arrive_barrier(self, barrier, site);
+}
+std::uint32_t barrier_passed(void* barrier, std::uint32_t parity, Site site) {
+  Thread& self = *current_thread();
+  return self.scheduler->barrier_passed(self, barrier, parity, site) ? 1 : 0;
 }
 void bulk_store(void* to, const void* from, std::uint32_t bytes, Site site) {
   Thread& self = *current_thread();
@@ -238,12 +253,16 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_load_packet", &load_packet),
       hook("afdep_emu_load_relaxed", &load_relaxed),
       hook("afdep_emu_store_relaxed", &store_relaxed),
+      hook("afdep_emu_fence_flags", &fence_flags),
+      hook("afdep_emu_store_flag", &store_flag),
       hook("afdep_emu_claim", &claim),
       hook("afdep_emu_poll_missed", &poll_missed),
       hook("afdep_emu_init_barrier", &init_barrier),
       hook("afdep_emu_publish_barriers", &publish_barriers),
       hook("afdep_emu_bulk_load", &bulk_load),
       hook("afdep_emu_await_barrier", &await_barrier),
+      hook("afdep_emu_arrive_barrier", &arrive_barrier),
+      hook("afdep_emu_barrier_passed", &barrier_passed),
       hook("afdep_emu_bulk_store", &bulk_store),
       hook("afdep_emu_bulk_commit", &bulk_commit),
       hook("afdep_emu_bulk_await_read", &bulk_await_read),

@@ -15,6 +15,7 @@ class SequentialMemory final : public MemoryModel {
   void acquire(const Access& access, void* value) override { read(access, value); }
   void release(const Access& access, const void* value) override { write(access, value); }
   void load_relaxed(const Access& access, void* value) override { read(access, value); }
+  void store_flag(const Access& access, const void* value) override { write(access, value); }
   void store_relaxed(const Access& access, const void* value) override { write(access, value); }
 
   bool claim(const Access& access) override {

@@ -76,6 +76,9 @@ class MemoryModel {
   // Flag words.
   virtual void acquire(const Access& access, void* value) = 0;
   virtual void release(const Access& access, const void* value) = 0;
+  // A flag stored behind a fence of its thread publishes what came before the fence.
+  virtual void store_flag(const Access& access, const void* value) = 0;
+  virtual void flags_fenced(const ThreadId& /*thread*/) {}
   // Words that threads share without order.
   virtual void load_relaxed(const Access& access, void* value) = 0;
   virtual void store_relaxed(const Access& access, const void* value) = 0;
@@ -124,6 +127,7 @@ class MemoryModel {
   virtual void bulk_load(const ThreadId& /*thread*/, Site /*site*/, void* /*to*/,
                          const void* /*from*/, std::uint32_t /*bytes*/, std::uint32_t /*barrier*/,
                          std::uint32_t /*phase*/) {}
+  virtual void barrier_arrived(const ThreadId& /*thread*/, std::uint32_t /*barrier*/) {}
   virtual void barrier_awaited(const ThreadId& /*thread*/, std::uint32_t /*barrier*/,
                                std::uint32_t /*phases*/) {}
   virtual void bulk_store(const ThreadId& /*thread*/, Site /*site*/, void* /*to*/,

@@ -106,6 +106,7 @@ class Scheduler {
     kStore,
     kStorePacket,
     kRelease,
+    kStoreFlag,
     kStoreRelaxed,
     kClaim,
   };
@@ -131,10 +132,13 @@ class Scheduler {
   void bulk_load(Thread& self, void* to, const void* from, std::uint32_t bytes, const void* barrier,
                  Site site);
   void await_barrier(Thread& self, const void* barrier, std::uint32_t parity, Site site);
+  bool barrier_passed(Thread& self, const void* barrier, std::uint32_t parity, Site site);
+  void arrive_barrier(Thread& self, const void* barrier, Site site);
   void bulk_store(Thread& self, void* to, const void* from, std::uint32_t bytes, Site site);
   void bulk_commit(Thread& self);
   void bulk_await_groups(Thread& self, std::uint32_t pending, bool only_read);
   void fence_bulk(Thread& self);
+  void fence_flags(Thread& self);
   std::uint64_t clock_ns(Thread& self);
   [[noreturn]] void stop(Thread& self, const Fault& fault, Site site = 0);
 
@@ -180,7 +184,11 @@ class Scheduler {
   std::uint32_t usable_barrier(Thread& self, const char* operation, const void* barrier, Site site);
   void check_bulk(Thread& self, const char* operation, const void* shared, const void* global,
                   std::uint32_t bytes, bool store, Site site);
+  BulkWait barrier_wait(Thread& self, const char* operation, const void* barrier,
+                        std::uint32_t parity, Site site);
+  void pass_barrier(Thread& self, const BulkWait& wait);
   void await_bulk(Thread& self, const BulkWait& wait);
+  void wake_bulk_waiters(Block& block);
   void advance_copy(std::size_t index);
   bool leaves_stores(const Thread& thread);
   bool leaves_loads(Block& block);

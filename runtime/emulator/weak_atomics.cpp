@@ -226,7 +226,8 @@ Message& WeakMemory::read_atomic(ThreadClock& self, AtomicLocation& at, const Ac
 }
 
 void WeakMemory::write_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
-                              const void* value, bool releases, const Message* continues) {
+                              const void* value, bool releases, const Message* continues,
+                              bool behind_fence) {
   Message message;
   std::memcpy(message.value.data(), value, access.bytes);
   message.rank = access.thread.rank;
@@ -238,6 +239,11 @@ void WeakMemory::write_atomic(ThreadClock& self, AtomicLocation& at, const Acces
   if (releases) {
     message.order = published(self);
     message.fenced = self.fenced;
+  }
+  if (behind_fence && self.fences) {
+    message.releases = true;
+    message.order = self.before_fence;
+    message.fenced = self.before_fence_fenced;
   }
   if (continues != nullptr && continues->releases) {
     // A read-modify-write carries on the release that it read.
@@ -326,7 +332,8 @@ void WeakMemory::load_atomic(const Access& access, void* value, bool acquires, b
   }
 }
 
-void WeakMemory::store_atomic(const Access& access, const void* value, bool releases) {
+void WeakMemory::store_atomic(const Access& access, const void* value, bool releases,
+                              bool behind_fence) {
   ThreadClock& self = clock_of(access.thread);
   Cell& cell = shadow_.cell(access.address);
   const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
@@ -338,7 +345,7 @@ void WeakMemory::store_atomic(const Access& access, const void* value, bool rele
   }
   AtomicLocation& at = location(self, access, "atomic store");
   check_scope_of_store(self, at, *cell.atomics, access);
-  write_atomic(self, at, access, value, releases, nullptr);
+  write_atomic(self, at, access, value, releases, nullptr, behind_fence);
 }
 
 void WeakMemory::load_packet(const Access& access, void* value) {
@@ -352,6 +359,17 @@ void WeakMemory::acquire(const Access& access, void* value) {
 }
 void WeakMemory::release(const Access& access, const void* value) {
   store_atomic(access, value, true);
+}
+
+void WeakMemory::store_flag(const Access& access, const void* value) {
+  store_atomic(access, value, false, true);
+}
+void WeakMemory::flags_fenced(const ThreadId& thread) {
+  ThreadClock& self = clock_of(thread);
+  self.fences = true;
+  self.before_fence = published(self);
+  self.before_fence_fenced = self.fenced;
+  ++self.time;
 }
 
 void WeakMemory::load_relaxed(const Access& access, void* value) {

@@ -81,7 +81,12 @@ void WeakMemory::bulk_load(const ThreadId& thread, Site site, void* to, const vo
   const Agent agent = loads_of(self.agent, barrier);
   async_access(self, site, from, bytes, agent, phase, /*writes=*/false);
   async_access(self, site, to, bytes, agent, phase, /*writes=*/true);
-  // The arrival releases; whoever waits for the phase acquires.
+  barrier_arrived(thread, barrier);
+}
+
+// The arrival releases; whoever waits for the phase acquires.
+void WeakMemory::barrier_arrived(const ThreadId& thread, std::uint32_t barrier) {
+  ThreadClock& self = clock_of(thread);
   BarrierRecord& record = blocks_[slot_of(self.agent)].barriers[barrier];
   record.met.hb = clocks_.join(record.met.hb, published(self));
   Message arrival;

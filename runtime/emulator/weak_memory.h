@@ -30,6 +30,8 @@ struct ThreadClock {
   Time seen_warp_time = 0;  // everything of the warp up to this was observed
   Time seen_time = 0;       // of its newest atomic load
   ClockRef hb, seen, fenced;
+  bool fences = false;  // a fence of flags came, and before it this:
+  ClockRef before_fence, before_fence_fenced;
   bool stale = false;
   bool ended = false;
   // Packets that it read last, and that were overwritten before that was proven to be the case.
@@ -109,6 +111,8 @@ class WeakMemory final : public MemoryModel {
   void store_packet(const Access& access, const void* value) override;
   void acquire(const Access& access, void* value) override;
   void release(const Access& access, const void* value) override;
+  void store_flag(const Access& access, const void* value) override;
+  void flags_fenced(const ThreadId& thread) override;
   void load_relaxed(const Access& access, void* value) override;
   void store_relaxed(const Access& access, const void* value) override;
   bool claim(const Access& access) override;
@@ -138,6 +142,7 @@ class WeakMemory final : public MemoryModel {
   void barrier_used(const Access& access, std::uint32_t barrier) override;
   void bulk_load(const ThreadId& thread, Site site, void* to, const void* from, std::uint32_t bytes,
                  std::uint32_t barrier, std::uint32_t phase) override;
+  void barrier_arrived(const ThreadId& thread, std::uint32_t barrier) override;
   void barrier_awaited(const ThreadId& thread, std::uint32_t barrier,
                        std::uint32_t phases) override;
   void bulk_store(const ThreadId& thread, Site site, void* to, const void* from,
@@ -188,13 +193,14 @@ class WeakMemory final : public MemoryModel {
   Message& read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
                        bool may_be_stale, bool counts_as_use);
   void write_atomic(ThreadClock& self, AtomicLocation& at, const Access& access, const void* value,
-                    bool releases, const Message* continues);
+                    bool releases, const Message* continues, bool behind_fence = false);
   void check_scope_of_load(const ThreadClock& self, const AtomicLocation& at, const Access& access);
   void check_scope_of_store(const ThreadClock& self, const AtomicLocation& at,
                             const Atomics& atomics, const Access& access);
   static void note_scope_of_load(const ThreadClock& self, Atomics& atomics, const Access& access);
   void load_atomic(const Access& access, void* value, bool acquires, bool counts_as_use);
-  void store_atomic(const Access& access, const void* value, bool releases);
+  void store_atomic(const Access& access, const void* value, bool releases,
+                    bool behind_fence = false);
   void doubt(Reader& reader, AtomicLocation& at, std::uint32_t by, const Access& where);
   [[nodiscard]] bool took_stale_packet() const;
   static std::optional<std::uint32_t> carried(const AtomicLocation& at, const Reader& reader);

@@ -403,6 +403,75 @@ std::vector<Litmus> make() {
        1,
        {"1"},
        {"deadlock"}},
+      // ---- a fence for several flags ----
+      {"flag-fence",
+       "fences",
+       "a fence, then a relaxed flag",
+       {"store_word(X, 1); fence_flags(); store_flag(Y, 1);",
+        "const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) set(1, "
+        "load_word(X));"},
+       2,
+       {"0-", "11"},
+       {"10", "data race"}},
+      {"flag-fence-missing",
+       "fences",
+       "the flag alone",
+       {"store_word(X, 1); store_flag(Y, 1);",
+        "const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) set(1, "
+        "load_word(X));"},
+       2,
+       {"0-", "data race"},
+       {"10", "11"}},
+      {"flag-fence-early",
+       "fences",
+       "the fence publishes what came before it, not after",
+       {"fence_flags(); store_word(X, 1); store_flag(Y, 1);",
+        "const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) set(1, "
+        "load_word(X));"},
+       2,
+       {"0-", "data race"},
+       {"10", "11"}},
+      {"flag-fence-of-another",
+       "fences",
+       "a fence works for the thread that executes it",
+       {"if (lane == 0) store_word(X, 1); sync_warp(); if (lane == 1) fence_flags(); sync_warp();"
+        " if (lane == 0) store_flag(Y, 1);",
+        "const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) set(1, "
+        "load_word(X));"},
+       2,
+       {"0-", "data race"},
+       {"10", "11"}},
+      // ---- barriers in shared memory ----
+      {"arrival",
+       "barriers",
+       "an arrival publishes to whoever passes the barrier",
+       {std::string(kInitBarrier) +
+        "if (lane == 1) { shared.word[0] = 7; arrive_barrier(shared.loaded); }"
+        " if (lane == 0) { await_barrier(shared.loaded, 0); set(0, shared.word[0]); }"},
+       1,
+       {"7"},
+       {"0", "data race"}},
+      {"arrival-not-awaited",
+       "barriers",
+       "and not before",
+       {std::string(kInitBarrier) +
+        "if (lane == 1) { shared.word[0] = 7; arrive_barrier(shared.loaded); }"
+        " if (lane == 0) { set(0, shared.word[0]); await_barrier(shared.loaded, 0); }"},
+       1,
+       {"data race"},
+       {"0", "7"}},
+      {"arrival-then-flag",
+       "barriers",
+       "arrival, barrier_passed, fence and flag in a chain",
+       {std::string(kInitBarrier) +
+            "if (lane == 1) { store_word(X, 1); arrive_barrier(shared.loaded); }"
+            " if (lane == 0) { while (!barrier_passed(shared.loaded, 0)) {}"
+            " fence_flags(); store_flag(Y, 1); }",
+        "const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) set(1, "
+        "load_word(X));"},
+       2,
+       {"0-", "11"},
+       {"10", "data race"}},
       // ---- the async proxy ----
       {"bulk-load",
        "bulk copies",

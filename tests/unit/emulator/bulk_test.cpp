@@ -180,6 +180,44 @@ TEST_P(EmulatorBulk, AWaitForAPhaseThatNeverComesIsADeadlock) {
                     HasSubstr("waits in await_barrier for the end of a phase of parity 0")));
 }
 
+TEST_P(EmulatorBulk, AnArrivalEndsAPhaseAtOnce) {
+  // Two phases by hand, each found ended by another lane; what lane 1 wrote is there.
+  run(std::string(kInit) + R"(
+  if (lane == 1) {
+    s.stage[0][0] = 5;
+    arrive_barrier(s.loaded[0]);
+    await_barrier(s.loaded[1], 0);
+    s.stage[0][0] = 6;
+    arrive_barrier(s.loaded[0]);
+  }
+  if (lane == 0) {
+    while (!barrier_passed(s.loaded[0], 0)) {}
+    const uint32_t first = s.stage[0][0];
+    arrive_barrier(s.loaded[1]);
+    while (!barrier_passed(s.loaded[0], 1)) {}
+    store_word(a.to, first * 256 + s.stage[0][0]);
+  })");
+  EXPECT_EQ(to_[0], 5U * 256 + 6);
+}
+
+TEST_P(EmulatorBulk, ArrivalsThatNobodyAwaitsAreLeftBehindInPeace) {
+  run(std::string(kInit) + "if (lane == 0) { arrive_barrier(s.loaded[0]); store_word(a.to, 3); }");
+  EXPECT_EQ(to_[0], 3U);
+}
+
+// Or the load has ended: then the arrival ends a second phase, and the first is over.
+TEST_P(EmulatorBulk, AnArrivalBesideALoadIsRefused) {
+  EXPECT_THAT(report(std::string(kInit) + R"(
+  if (lane == 0) {
+    bulk_load(s.stage[0], a.from, 256, s.loaded[0]);
+    arrive_barrier(s.loaded[0]);
+    await_barrier(s.loaded[0], 0);
+  })"),
+              ::testing::AnyOf(HasSubstr("arrive_barrier: the barrier's phase 0 has its one "
+                                         "arrival already: a load"),
+                               HasSubstr("deadlock")));
+}
+
 // ---- what the memory model says -----------------------------------------------------------------
 
 class EmulatorBulkOrder : public EmulatorBulk {};

@@ -8,7 +8,7 @@
 namespace afdep {
 
 // In shared memory, 8-aligned. Completes a phase when one thread has expected bytes and those bytes
-// have arrived.
+// have arrived, or when one thread has arrived.
 struct BulkBarrier {
   uint64_t state;
 };
@@ -54,6 +54,27 @@ AFDEP_DEVICE void await_barrier(BulkBarrier& barrier, uint32_t parity) {
       "@!done bra again;\n\t}" ::"r"(detail::shared_address(&barrier)),
       "r"(parity)
       : "memory");
+}
+
+// Ends the current phase by hand: publishes to the block what this thread has done, and what other
+// threads have by a warp barrier.
+AFDEP_DEVICE void arrive_barrier(BulkBarrier& barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(detail::shared_address(&barrier))
+               : "memory");
+}
+
+// Whether the phase of this parity has ended; then what its arrival published is visible to the
+// caller. May say false a while longer.
+AFDEP_DEVICE bool barrier_passed(BulkBarrier& barrier, uint32_t parity) {
+  uint32_t passed;
+  asm volatile(
+      "{\n\t.reg .pred done;\n\t"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+      "selp.u32 %0, 1, 0, done;\n\t}"
+      : "=r"(passed)
+      : "r"(detail::shared_address(&barrier)), "r"(parity)
+      : "memory");
+  return passed != 0;
 }
 
 // Starts a copy into this or another rank's memory, in the caller's open group.

@@ -63,6 +63,13 @@ AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) {
   return value;
 }
 
+// The same in two steps, for several flags at once: the fence comes behind all writes that are
+// ordered before it, and flags that this thread stores after it publish them.
+AFDEP_DEVICE void fence_flags() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+AFDEP_DEVICE void store_flag(uint32_t* flag, uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+
 // The same between threads of one GPU: for words of a rank's own workspace. Releases are
 // cumulative: a release to every rank by the thread that acquired publishes what came before this
 // one, too.

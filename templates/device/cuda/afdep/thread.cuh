@@ -57,9 +57,11 @@ AFDEP_DEVICE T& shared_memory() {
 // threads.
 AFDEP_DEVICE void add_shared(uint32_t& counter, uint32_t amount) { atomicAdd(&counter, amount); }
 
-// Takes the next number from a counter in shared memory. Who gets which is a matter of time: fit
-// for sharing out work, not for choosing a place.
-AFDEP_DEVICE uint32_t take_shared(uint32_t& counter) { return atomicAdd(&counter, 1u); }
+// Takes the next `amount` numbers from a counter in shared memory. Who gets which is a matter of
+// time: fit for sharing out work, not for choosing a place.
+AFDEP_DEVICE uint32_t take_shared(uint32_t& counter, uint32_t amount = 1) {
+  return atomicAdd(&counter, amount);
+}
 
 // Ends the kernel with an error that the driver reports: checks.route: trap.
 AFDEP_DEVICE void trap() { asm volatile("trap;"); }

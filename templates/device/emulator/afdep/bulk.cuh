@@ -10,6 +10,8 @@ void afdep_emu_init_barrier(void* barrier);
 void afdep_emu_publish_barriers();
 void afdep_emu_bulk_load(void* shared_to, const void* global_from, uint32_t bytes, void* barrier);
 void afdep_emu_await_barrier(void* barrier, uint32_t parity);
+void afdep_emu_arrive_barrier(void* barrier);
+uint32_t afdep_emu_barrier_passed(void* barrier, uint32_t parity);
 void afdep_emu_bulk_store(void* global_to, const void* shared_from, uint32_t bytes);
 void afdep_emu_bulk_commit();
 void afdep_emu_bulk_await_read(uint32_t pending);
@@ -20,7 +22,7 @@ void afdep_emu_fence_bulk();
 namespace afdep {
 
 // In shared memory, 8-aligned. Completes a phase when one thread has expected bytes and those bytes
-// have arrived.
+// have arrived, or when one thread has arrived.
 struct BulkBarrier {
   uint64_t state;
 };
@@ -40,6 +42,16 @@ AFDEP_DEVICE void bulk_load(void* shared_to, const void* global_from, uint32_t b
 // Returns when the phase of this parity has ended; then the bytes are visible to the caller.
 AFDEP_DEVICE void await_barrier(BulkBarrier& barrier, uint32_t parity) {
   afdep_emu_await_barrier(&barrier, parity);
+}
+
+// Ends the current phase by hand: publishes to the block what this thread has done, and what other
+// threads have by a warp barrier.
+AFDEP_DEVICE void arrive_barrier(BulkBarrier& barrier) { afdep_emu_arrive_barrier(&barrier); }
+
+// Whether the phase of this parity has ended; then what its arrival published is visible to the
+// caller. May say false a while longer.
+AFDEP_DEVICE bool barrier_passed(BulkBarrier& barrier, uint32_t parity) {
+  return afdep_emu_barrier_passed(&barrier, parity) != 0;
 }
 
 // Starts a copy into this or another rank's memory, in the caller's open group.

@@ -21,6 +21,8 @@ void afdep_emu_store_word(void* at, uint32_t value);
 void afdep_emu_store_vector(void* at, const void* value);
 void afdep_emu_store_release(void* flag, uint32_t value, uint8_t scope);
 uint32_t afdep_emu_load_acquire(const void* flag, uint8_t scope);
+void afdep_emu_fence_flags();
+void afdep_emu_store_flag(void* flag, uint32_t value);
 void afdep_emu_store_packet(void* at, const void* packet);
 void afdep_emu_load_packet(const void* at, void* packet);
 uint32_t afdep_emu_load_relaxed(const void* at, uint8_t scope);
@@ -60,6 +62,11 @@ AFDEP_DEVICE void store_release(uint32_t* flag, uint32_t value) {
 AFDEP_DEVICE uint32_t load_acquire(const uint32_t* flag) {
   return afdep_emu_load_acquire(flag, AFDEP_EMU_SYSTEM_SCOPE);
 }
+
+// The same in two steps, for several flags at once: the fence comes behind all writes that are
+// ordered before it, and flags that this thread stores after it publish them.
+AFDEP_DEVICE void fence_flags() { afdep_emu_fence_flags(); }
+AFDEP_DEVICE void store_flag(uint32_t* flag, uint32_t value) { afdep_emu_store_flag(flag, value); }
 
 // The same between threads of one GPU: for words of a rank's own workspace, which no other rank can
 // address. Releases are cumulative: a release to every rank by the thread that acquired publishes

@@ -31,7 +31,7 @@ void afdep_emu_await_previous_kernel();
 void afdep_emu_release_next_kernel();
 void* afdep_emu_shared_memory(size_t bytes);
 void afdep_emu_add_shared(uint32_t* counter, uint32_t amount);
-uint32_t afdep_emu_take_shared(uint32_t* counter);
+uint32_t afdep_emu_take_shared(uint32_t* counter, uint32_t amount);
 [[noreturn]] void afdep_emu_trap();
 uint64_t afdep_emu_clock_ns();
 }
@@ -89,9 +89,11 @@ AFDEP_DEVICE void add_shared(uint32_t& counter, uint32_t amount) {
   afdep_emu_add_shared(&counter, amount);
 }
 
-// Takes the next number from a counter in shared memory. Who gets which is a matter of time: fit
-// for sharing out work, not for choosing a place.
-AFDEP_DEVICE uint32_t take_shared(uint32_t& counter) { return afdep_emu_take_shared(&counter); }
+// Takes the next `amount` numbers from a counter in shared memory. Who gets which is a matter of
+// time: fit for sharing out work, not for choosing a place.
+AFDEP_DEVICE uint32_t take_shared(uint32_t& counter, uint32_t amount = 1) {
+  return afdep_emu_take_shared(&counter, amount);
+}
 
 // Ends the kernel with an error that the driver reports: checks.route: trap.
 AFDEP_DEVICE void trap() { afdep_emu_trap(); }
