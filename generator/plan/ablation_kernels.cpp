@@ -52,18 +52,8 @@ Kernel BucketKernels::expand() const {
     add_lane_pieces(chunk, constants);
     constants.add("kPieces", chunk.pieces, "rounds of kLaneVectors that a row takes")
         .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    if (bulk()) {
-      const BulkPlan slices = bulk_plan();
-      constants.add("kSliceTokens", slices.slice_tokens, "tokens of a dispatch CTA")
-          .add("kCopyWarps", slices.copy.warps,
-               "of dispatch: token t of a slice is warp t % kCopyWarps's")
-          .add("kChunkRows", slices.chunk_rows, "rows of a dispatch warp under one release flag")
-          .add("kWarpChunks", slices.warp_chunks, "chunks of a dispatch warp")
-          .add("kSliceFlags", slices.slice_flags(), "of the chunks of its copy warps");
-    } else {
-      constants.add("kChunkRows", dispatch_chunk().chunk_rows, "rows under one release flag");
-    }
-    kernel.structure["sliced"] = bulk();
+    constants.add("kChunkRows", bulk() ? 1 : dispatch_chunk().chunk_rows,
+                  "rows under one release flag");
     kernel.structure["trace"] = false;
   } else {
     const PacketShape shape = packets_for(units(), request_.ffn_sms);

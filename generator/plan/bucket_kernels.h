@@ -21,7 +21,11 @@ inline constexpr int kCopyLaneVectors = 4;   // dispatch and receive: 16 registe
 inline constexpr int kSumLaneVectors = 2;    // reply and collect: some such pieces and FP32 sums
 inline constexpr int kBulkReplyVectors = 8;  // the same of a bulk reply, whose rows wait in stages
 inline constexpr int kBulkCollectVectors = 4;  // and of a bulk collect
-inline constexpr int kMaxTableBatch = 4;       // table or count packets of a lane in flight
+inline constexpr int kMaxTableBatch = 4;       // table, count or choice packets of a lane in flight
+inline constexpr int kMaxRouteBatch = 4;       // ids and weights of a lane in flight
+inline constexpr int kGroupUnits = 4;          // that a warp of a bulk receive takes at once
+inline constexpr int kFewUnits = 6;            // up to so many it takes all at once
+inline constexpr int kMailSlots = 2;           // of a warp of a bulk dispatch or reply
 
 template <typename T>
 constexpr T ceil_div(T value, T by) {
@@ -62,19 +66,19 @@ class BucketKernels {
     int slice_tokens = 0;
     int slices = 0;  // of one source
     BulkShape copy;  // dispatch
-    int chunk_rows = 1;
-    int warp_chunks = 1;
     std::int64_t dispatch_shared_bytes = 0;
     std::int64_t blocks = 0;  // receive
     std::int64_t own_units = 0;
-    std::int64_t own_slices = 0;
+    int group_units = 1;
+    std::int64_t single_own = 0;
+    bool wide_prefix = false;
     BulkShape expand;  // receive
     std::int64_t receive_shared_bytes = 0;
-    // Rings, their barriers, and what is on its way through them.
-    [[nodiscard]] std::int64_t expand_ring_bytes() const {
-      return expand.ring_bytes + std::int64_t{12} * expand.warps * expand.stages;
+    // Rings, their barriers, and where the rows in them go.
+    [[nodiscard]] std::int64_t expand_ring_bytes(int top_k) const {
+      return expand.ring_bytes + std::int64_t{8 + 4 * top_k} * expand.warps * expand.stages;
     }
-    [[nodiscard]] int slice_flags() const { return copy.warps * warp_chunks; }
+    [[nodiscard]] int segment_tokens() const { return ceil_div(slice_tokens, copy.warps); }
   };
   [[nodiscard]] BulkPlan bulk_plan() const;
 
@@ -86,6 +90,8 @@ class BucketKernels {
     ChunkShape shape =
         chunk_shape(plan_.row_bytes, units(), request_.ffn_sms,
                     bulk() ? kBulkReplyVectors : kSumLaneVectors, sum_threads() / 32);
+    // A bulk reply has a flag of its own; the only row of a token goes back in chunks.
+    if (bulk() && plan_.top_k > 1) shape.chunk_rows = 1;
     shape.chunk_rows = std::min(shape.chunk_rows, request_.bucket);
     return shape;
   }
@@ -119,6 +125,7 @@ class BucketKernels {
   // or all blocks of its own.
   void add_inbox(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
                  std::string_view prefix, std::string_view block, Constants& constants) const;
+  void add_choices(const Kernel& kernel, Constants& constants) const;
   void add_offset(const Kernel& kernel, const RoleLayout& layout, std::string_view region,
                   std::string name, Constants& constants) const;
   void add_sum_of_replies(Kernel& kernel, Constants& constants) const;

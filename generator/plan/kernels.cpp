@@ -39,10 +39,7 @@ int packet_run(const ExchangePlan& plan, const BucketRequest& request) {
 
 int dispatch_chunks(const ExchangePlan& plan, const BucketRequest& request) {
   const BucketKernels bucket(plan, request);
-  if (request.protocol == Protocol::kBulk) {
-    const BucketKernels::BulkPlan bulk = bucket.bulk_plan();
-    return bulk.slices * bulk.slice_flags();
-  }
+  if (request.protocol == Protocol::kBulk) return request.bucket;  // a flag a row
   return ceil_div(request.bucket, bucket.dispatch_chunk().chunk_rows);
 }
 
@@ -89,7 +86,7 @@ std::vector<Signal> signals_of(const ExchangePlan& plan, Protocol protocol) {
     signals.push_back(
         {"counts", SignalKind::kPacket, Role::kAttention, Role::kFfn, "counts", "counts", 0});
     signals.push_back(
-        {"choices", kind, Role::kAttention, Role::kFfn, "choice_flags", "choices", 0});
+        {"choices", SignalKind::kPacket, Role::kAttention, Role::kFfn, "choices", "choices", 0});
   } else {
     signals.push_back(
         {"table", SignalKind::kPacket, Role::kAttention, Role::kFfn, "table", "table", 0});

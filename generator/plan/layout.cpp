@@ -104,7 +104,7 @@ int row_packets(int row_bytes) {
 
 int count_packets(int experts) { return (experts + 5) / 6; }
 
-int choice_bytes(int top_k) { return (top_k * 8 + 15) / 16 * 16; }
+int choice_packets(int top_k) { return 2 * ((top_k + 2) / 3); }
 
 int reply_slots(int ffn_ranks, int top_k) { return std::min(ffn_ranks, top_k); }
 
@@ -155,10 +155,11 @@ RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
   window.add("counts", 2, sources, sizes.bulk_slices,
              std::int64_t{count_packets(plan.local_experts())} * kPacketBytes,
              "counts of bulk buckets, a block a source, an item a slice: six experts a packet");
-  window.add("choices", 2, sources, sizes.bulk_bucket, choice_bytes(plan.top_k),
-             "ranked choices and weights of bulk buckets, a block a source, an item a token");
-  window.add("choice_flags", 2, sources, sizes.bulk_slices, kWordBytes,
-             "a word a source and slice: the generation whose choices are there");
+  window.add(
+      "choices", 2, sources, sizes.bulk_bucket,
+      std::int64_t{choice_packets(plan.top_k)} * kPacketBytes,
+      "ranked choices of bulk buckets, a block a source, an item a token: three a packet, and "
+      "as many packets of weights");
   window.add("row_flags", 2, sources, sizes.dispatch_chunks, kWordBytes,
              "a word a source and chunk of tokens: the generation whose rows are there");
   layout.window_bytes = window.end();

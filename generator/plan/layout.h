@@ -29,8 +29,8 @@ int table_entry_bytes(int top_k);
 int row_packets(int row_bytes);
 // Packets of the counts of one slice for one worker's experts: six 16-bit counts each.
 int count_packets(int experts);
-// Bytes of one token's ranked choices: a packed choice and its weight each, in whole 16-byte units.
-int choice_bytes(int top_k);
+// Packets of one token's ranked choices: three packed choices or three weights each.
+int choice_packets(int top_k);
 // Reply slots of one source: a worker's index, or with more workers than choices its place among
 // the token's workers.
 int reply_slots(int ffn_ranks, int top_k);

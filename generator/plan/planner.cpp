@@ -74,11 +74,11 @@ Traffic traffic_of(const ExchangePlan& plan, const BucketRequest& request) {
   const bool packets = request.protocol == Protocol::kFlagInData;
   const double wire_row = packets ? 16.0 * row_shares(plan.row_bytes, run) * run : row;
   // What every worker learns of a token's routes: bulk adds its slices' counts.
-  const double table = request.protocol == Protocol::kBulk
-                           ? choice_bytes(plan.top_k) + 16.0 * count_packets(plan.local_experts()) *
-                                                            bulk_slices(plan, request) /
-                                                            request.bucket
-                           : table_entry_bytes(plan.top_k);
+  const double table =
+      request.protocol == Protocol::kBulk
+          ? 16.0 * choice_packets(plan.top_k) + 16.0 * count_packets(plan.local_experts()) *
+                                                    bulk_slices(plan, request) / request.bucket
+          : table_entry_bytes(plan.top_k);
   const double tokens = request.bucket;
   const double sources = plan.attention_ranks;
   const double workers = plan.ffn_ranks;

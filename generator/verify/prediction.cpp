@@ -59,7 +59,7 @@ void add_flags(std::uint64_t flags, LinkTraffic& link) {
 }
 
 // Rows of one direction: as packets, as vectors with a flag a chunk of neighbouring tokens, or one
-// bulk copy a row with a flag a chunk of a copy warp's tokens.
+// bulk copy and a flag a row. A bulk reply is vectors and a flag a row.
 class Rows {
  public:
   Rows(const plan::ExchangePlan& plan, const plan::BucketPlan& bucket, const plan::Signal& signal,
@@ -72,13 +72,12 @@ class Rows {
       row_packets_ = (words + 3 * run - 1) / (3 * run) * run;
       return;
     }
-    chunk_rows_ = constant(sender, "kChunkRows");
     row_messages_ = row_bytes_ / kVectorBytes;
-    if (bucket.protocol == plan::Protocol::kBulk &&
-        sender.operation == plan::Operation::kDispatch) {
+    const bool bulk = bucket.protocol == plan::Protocol::kBulk;
+    if (bulk && sender.operation == plan::Operation::kDispatch) {
       row_messages_ = 1;
-      slice_tokens_ = constant(sender, "kSliceTokens");
-      copy_warps_ = constant(sender, "kCopyWarps");
+    } else if (!bulk || plan.top_k == 1) {
+      chunk_rows_ = constant(sender, "kChunkRows");
     }
   }
 
@@ -86,27 +85,18 @@ class Rows {
   void add(const std::set<int>& tokens, LinkTraffic& link) const {
     const std::uint64_t rows = tokens.size();
     if (row_packets_ != 0) return add_packets(rows * row_packets_, link);
-    std::set<std::array<std::uint64_t, 3>> chunks;
-    for (const int token : tokens) chunks.insert(chunk_of(static_cast<std::uint64_t>(token)));
+    std::set<std::uint64_t> chunks;
+    for (const int token : tokens) chunks.insert(static_cast<std::uint64_t>(token) / chunk_rows_);
     link.messages += rows * row_messages_;
     link.bytes += rows * row_bytes_;
     add_flags(chunks.size(), link);
   }
 
  private:
-  // Slice, copy warp of the slice, and chunk of the warp's tokens.
-  [[nodiscard]] std::array<std::uint64_t, 3> chunk_of(std::uint64_t token) const {
-    if (slice_tokens_ == 0) return {0, 0, token / chunk_rows_};
-    const std::uint64_t of_slice = token % slice_tokens_;
-    return {token / slice_tokens_, of_slice % copy_warps_, of_slice / copy_warps_ / chunk_rows_};
-  }
-
   std::uint64_t row_bytes_;
   std::uint64_t row_packets_ = 0;  // of a row; 0: rows are raw bytes
   std::uint64_t row_messages_ = 0;
   std::uint64_t chunk_rows_ = 1;
-  std::uint64_t slice_tokens_ = 0;  // 0: chunks are of neighbouring tokens
-  std::uint64_t copy_warps_ = 1;
 };
 
 // What every worker gets from every source, whatever the routes are: an entry for every token of
@@ -120,14 +110,11 @@ LinkTraffic routes(const plan::ExchangePlan& plan, const plan::BucketPlan& bucke
     add_packets(tokens * entry / kPacketBytes, link);
     return link;
   }
-  // Counts of each slice, then its ranked choices (an expert with its rank, and a weight) and their
-  // flag.
+  // Counts of each slice, then its ranked choices: three choices a packet, three weights a packet.
   const auto slices = static_cast<std::uint64_t>(dispatch.grid);
-  const std::uint64_t choices = tokens * static_cast<std::uint64_t>(plan.top_k);
+  const auto triples = (static_cast<std::uint64_t>(plan.top_k) + 2) / 3;
   add_packets(slices * constant(dispatch, "kCountPackets"), link);
-  link.messages += choices * 2;
-  link.bytes += choices * 2 * kWordBytes;
-  add_flags(slices, link);
+  add_packets(tokens * 2 * triples, link);
   return link;
 }
 

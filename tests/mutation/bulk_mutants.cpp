@@ -8,6 +8,7 @@ namespace afdep::mutation {
 namespace {
 
 constexpr const char* kSlice = "afdep/slice.cuh";
+constexpr const char* kMail = "afdep/mail.cuh";
 
 }  // namespace
 
@@ -40,23 +41,28 @@ void add_bulk(std::vector<Mutant>& all) {
        {{"attention_dispatch", "fence_bulk();  // whoever wrote x used ordinary stores", ""}},
        "x was written before the kernel began, which is as good as a fence");
   bulk("bulk_reply_without_proxy_fence", Rule::kOrder,
-       {{"ffn_reply", "fence_bulk();             // they used ordinary stores", ""}},
+       {{"ffn_reply", "if (warp == cfg::kSumWarps) fence_bulk();", ""}},
        "the rows were written before the kernel began, which is as good as a fence");
   bulk("bulk_barriers_are_not_published", Rule::kOrder,
        {{"ffn_receive", "publish_barriers();", ""}});
-  bulk("bulk_last_rows_are_only_read", Rule::kOrder,
-       {{"attention_dispatch", "if (lane_index() == 0) bulk_await<0>();",
-         "if (lane_index() == 0) bulk_await_read<0>();"}});
-  bulk("bulk_chunk_is_not_complete", Rule::kOrder,
-       {{"attention_dispatch", "bulk_await<cfg::kChunkRows>();",
-         "bulk_await<cfg::kChunkRows + 1>();"}});
-  bulk("bulk_completion_is_lane_zero_s_alone", Rule::kOrder,
-       {{"attention_dispatch",
-         "sync_warp();                                           // and so for", "// and so for"}});
-  bulk("bulk_row_flag_before_the_row", Rule::kOrder,
-       {{"attention_dispatch", "      open |= mask;\n",
-         "      open |= mask;\n      release_flags<cfg::kWorkers>(args.common, flags + (warp * "
-         "cfg::kWarpChunks + chunk) * 4, mask, generation);\n"}});
+  bulk("bulk_last_row_is_only_read", Rule::kOrder,
+       {{"attention_dispatch", "        bulk_await<0>();\n", "        bulk_await_read<0>();\n"}});
+  bulk("bulk_row_is_only_read", Rule::kOrder,
+       {{"attention_dispatch", "bulk_await<1>();  // the row",
+         "bulk_await_read<1>();  // the row"}});
+  bulk("bulk_row_is_not_complete", Rule::kOrder,
+       {{"attention_dispatch", "bulk_await<1>();  // the row", "bulk_await<2>();  // the row"}});
+  bulk("bulk_flags_without_a_fence", Rule::kOrder, {{kMail, "    fence_flags();\n", ""}});
+  bulk("bulk_mail_before_its_item", Rule::kOrder,
+       {{kMail, "  box.item[slot] = item;\n  arrive_barrier(box.filled[slot]);",
+         "  arrive_barrier(box.filled[slot]);\n  box.item[slot] = item;"}});
+  bulk("bulk_mailbox_overflows", Rule::kOrder,
+       {{kMail, "if (round > 0) await_barrier(", "if (round > 1000) await_barrier("}});
+  bulk("bulk_mail_is_taken_unread", Rule::kOrder,
+       {{kMail, "        item = box.item[slot];\n        arrive_barrier(box.emptied[slot]);",
+         "        arrive_barrier(box.emptied[slot]);\n        item = box.item[slot];"}});
+  bulk("bulk_mail_of_phase_zero", Rule::kOrder,
+       {{kMail, "box.filled[slot], taken / Box::kSlots & 1u", "box.filled[slot], 0u"}});
   bulk("bulk_dispatch_waits_for_phase_zero", Rule::kOrder,
        {{"attention_dispatch", "static_cast<uint32_t>(i / cfg::kStages) & 1u);", "0u);"}});
   bulk("bulk_receive_waits_for_phase_zero", Rule::kOrder,
@@ -75,23 +81,25 @@ void add_bulk(std::vector<Mutant>& all) {
          "for (int i = 0; i < cfg::kStages + 1; ++i) feed();"}});
   bulk("bulk_reply_reads_work_unseen", Rule::kOrder,
        {{"ffn_reply", "sync_warp();  // lane 0 has described the work", ""}});
-  bulk("bulk_reply_flag_without_sync_warp", Rule::kOrder,
-       {{"ffn_reply", "sync_warp();  // all lanes' stores come before the release below", ""}});
+  bulk("bulk_reply_is_flagged_without_sync_warp", Rule::kOrder,
+       {{"ffn_reply", "sync_warp();  // all lanes' stores come before lane 0's arrival", ""}});
+  bulk("bulk_reply_takes_units_twice", Rule::kSlot,
+       {{"ffn_reply", "shared.next_unit = cfg::kSumWarps;", "shared.next_unit = 0;"}});
+  bulk("bulk_receive_stores_to_rows_unseen", Rule::kOrder,
+       {{"ffn_receive", "sync_warp();  // lane 0 sees where the row goes", ""}});
   bulk("bulk_rows_are_not_complete_at_the_end", Rule::kOrder,
        {{"ffn_receive", "if (lane_index() == 0) bulk_await<0>();  // the rows", "// the rows"}});
-  bulk("bulk_choice_flag_without_a_barrier", Rule::kOrder,
-       {{"attention_dispatch",
-         "sync_block();  // all threads' stores come before the last warp's releases", ""}});
-  bulk("bulk_choices_are_not_awaited", Rule::kOrder,
-       {{"ffn_receive", "if (source >= cfg::kSources) continue;",
-         "if (source >= cfg::kSources || generation != 0) {\n      shared.prefix.ready[slice] = "
-         "1;\n      "
-         "continue;\n    }"}});
-  bulk("bulk_choice_flag_of_the_generation_before", Rule::kGeneration,
-       {{"attention_dispatch",
-         "args.common, choice_flag, ~uint64_t{0},\n                                 generation);",
-         "args.common, choice_flag, ~uint64_t{0},\n                                 generation - "
-         "1);"}});
+  bulk("bulk_counts_and_choices_are_not_awaited", Rule::kOrder,
+       {{"afdep/packet.cuh", "await_packets(args, packets, from, wanted, generation, awaited);",
+         "await_packets(args, packets, from, 0u, generation, awaited);\n    "
+         "for (int j = 0; j < kBatch; ++j) {\n      if ((wanted >> j & 1u) != 0) packets[j] = "
+         "load_packet(from[j]);\n    }"}});
+  bulk("bulk_row_flag_of_the_generation_before", Rule::kGeneration,
+       {{"afdep/exchange.cuh", "store_flag(reinterpret_cast<uint32_t*>(flag), generation);",
+         "store_flag(reinterpret_cast<uint32_t*>(flag), generation - 1);"}});
+  bulk("bulk_choices_of_another_generation", Rule::kGeneration,
+       {{kSlice, "Packet p{{kNoChoice, kNoChoice, kNoChoice}, generation};",
+         "Packet p{{kNoChoice, kNoChoice, kNoChoice}, generation + 2};"}});
   bulk("bulk_counts_of_another_generation", Rule::kGeneration,
        {{kSlice, "Packet p{{0, 0, 0}, generation};", "Packet p{{0, 0, 0}, generation + 2};"}});
   bulk("bulk_dispatch_does_not_wait_for_done", Rule::kReuse,
@@ -110,13 +118,15 @@ void add_bulk(std::vector<Mutant>& all) {
       "answers before it sends the next rows");
   bulk_plan("bulk_sources_share_the_counts", Rule::kSlot,
             [](ExchangePlan& plan) { set_all(plan, "kCountsSourceBytes", 0); });
-  bulk("bulk_flag_of_the_next_chunk", Rule::kSlot,
-       {{"attention_dispatch", "flags + (warp * cfg::kWarpChunks + chunk - 1) * 4",
-         "flags + (warp * cfg::kWarpChunks + chunk) * 4"}});
+  bulk("bulk_flag_of_the_next_row", Rule::kSlot,
+       {{"attention_dispatch", "flags + token * 4,", "flags + (token + 1) * 4,"}});
+  bulk("bulk_last_row_is_not_flagged", Rule::kSlot,
+       {{"attention_dispatch", "send_mail(shared.sent[warp], handed_over++, last);",
+         "static_cast<void>(last);"}});
   bulk("bulk_counts_before_the_sums", Rule::kOrder,
        {{"attention_dispatch", "  sync_block();\n\n", "\n"}});
-  bulk("bulk_ranks_before_the_routes", Rule::kOrder,
-       {{"attention_dispatch", "  sync_block();\n  rank_segment", "  rank_segment"}});
+  bulk("bulk_sums_before_the_ranks", Rule::kOrder,
+       {{"attention_dispatch", "  sync_block();\n  sum_segments", "  sum_segments"}});
   bulk("bulk_counts_are_not_cleared", Rule::kData,
        {{"attention_dispatch", "clear_counts<cfg::kThreads>(shared.slice);", ""}});
   bulk("bulk_ranks_within_a_segment", Rule::kData,
@@ -126,14 +136,19 @@ void add_bulk(std::vector<Mutant>& all) {
        {{kSlice, "if (local >= kLocalExperts) continue;",
          "if (local >= kLocalExperts - 1) continue;"}});
   bulk("bulk_prefix_forgets_the_last_slice", Rule::kData,
-       {{kSlice, "for (int slice = 0; slice < Table::kSlices; ++slice) {",
-         "for (int slice = 0; slice < Table::kSlices - 1; ++slice) {"}});
+       {{kSlice, "if (slice < Table::kSlices) rows += table.count[slice][expert];",
+         "if (slice < Table::kSlices - 1) rows += table.count[slice][expert];"}});
   bulk("bulk_prefix_counts_itself", Rule::kData,
-       {{kSlice, "table.own[own][expert] = rows;\n",
-         "table.own[own][expert] = rows + table.count[slice][expert];\n"}});
-  bulk("bulk_choices_that_gave_up_are_read", Rule::kFault,
-       {{"ffn_receive", "const bool there = shared.prefix.ready[own_slice] != 0;",
-         "const bool there = shared.prefix.ready[own_slice] != 2;"}});
+       {{kSlice, "static_cast<typename Table::Count>(rows);\n",
+         "static_cast<typename Table::Count>(rows + here);\n"}});
+  bulk("bulk_totals_before_the_parts", Rule::kOrder,
+       {{"ffn_receive", "  sum_parts(shared.prefix);\n  sync_block();\n",
+         "  sum_parts(shared.prefix);\n"}});
+  bulk("bulk_rows_before_the_prefix", Rule::kOrder,
+       {{"ffn_receive", "  sum_slices(shared.prefix);\n  sync_block();\n",
+         "  sum_slices(shared.prefix);\n"}});
+  bulk("bulk_counts_that_gave_up_are_read", Rule::kFault,
+       {{kSlice, "pair == kNoPayload ? 0 : pair", "pair == kNoPayload + 1 ? 0 : pair"}});
 }
 
 }  // namespace afdep::mutation

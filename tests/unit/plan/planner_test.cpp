@@ -54,8 +54,9 @@ TEST(Planner, BulkOnlyWhereItsRingsFit) {
 }
 
 // Bytes of a source: x is read, its rows and choices are sent; replies are read,
-// the sums written. With one worker every token has one row there: 264 x (4 x 4,096 + 8 x 8) bytes,
-// and the counts of 128 experts, 22 packets, from each of 24 slices (of 11 tokens).
+// the sums written. With one worker every token has one row there: 264 x (4 x 4,096 + 6 x 16)
+// bytes, since 8 choices and their weights take 3 packets each, and the counts of 128 experts, 22
+// packets, from each of 24 slices (of 11 tokens).
 TEST(Planner, BulkTraffic) {
   const std::string text = R"(schema_version: 1
 name: chosen
@@ -68,7 +69,7 @@ capacity: {tokens_per_rank: 264, buckets: [264]}
   const Result<ExchangePlan> plan = plan_exchange(*spec);
   ASSERT_TRUE(plan.ok());
   EXPECT_NEAR(plan->buckets.front().traffic.source_memory_bytes,
-              264 * (4 * 4096 + 64) + 24 * 22 * 16, 1e-3);
+              264 * (4 * 4096 + 6 * 16) + 24 * 22 * 16, 1e-3);
 }
 
 }  // namespace

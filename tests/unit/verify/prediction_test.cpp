@@ -80,15 +80,15 @@ TEST(Prediction, ChunksWithoutRowsAreNotSignalled) {
   EXPECT_EQ(silent.hops, 1);
 }
 
-// Four dispatch CTAs, so four slices of one token. A slice has one packet of counts, two choices of
-// two words each, and a flag; a row is one copy and a flag.
+// Four dispatch CTAs, so four slices of one token. A slice has one packet of counts, one of its two
+// choices and one of their weights; a row is one copy and a flag.
 TEST(Prediction, Bulk) {
   const ExchangeTraffic traffic = predict(plan_of("bulk"), three_tokens());
   EXPECT_EQ(traffic.links.at({2, 0}),
-            (LinkTraffic{.messages = 28, .bytes = 408, .packets = 4, .flags = 6, .done = 0}));
+            (LinkTraffic{.messages = 16, .bytes = 456, .packets = 12, .flags = 2, .done = 0}));
   EXPECT_EQ(traffic.links.at({2, 1}),
-            (LinkTraffic{.messages = 26, .bytes = 276, .packets = 4, .flags = 5, .done = 0}));
-  // Replies are vectors: 8 a row, a flag a chunk, and the done word.
+            (LinkTraffic{.messages = 14, .bytes = 324, .packets = 12, .flags = 1, .done = 0}));
+  // Replies are vectors: 8 a row, a flag a row, and the done word.
   EXPECT_EQ(traffic.links.at({1, 2}),
             (LinkTraffic{.messages = 10, .bytes = 136, .packets = 0, .flags = 1, .done = 1}));
   EXPECT_EQ(traffic.hops, 2);

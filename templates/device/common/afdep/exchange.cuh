@@ -51,13 +51,14 @@ AFDEP_DEVICE void await_all_done(const CommonArgs& args, const uint8_t* done_wor
   sync_warp();  // the other lanes' stores come after the acquires above
 }
 
+// The lanes for which something holds; the same answer on every lane. NVRTC declares a ballot of
+// its own outside the namespace, which a kernel's text would find, too.
+AFDEP_DEVICE uint32_t lanes_that(bool holds) { return ballot(holds); }
+
 // Whether a flag holds `generation` now; then what it covers is visible to this thread.
 AFDEP_DEVICE bool flag_is(const uint8_t* flag, uint32_t generation) {
   return load_acquire(reinterpret_cast<const uint32_t*>(flag)) == generation;
 }
-
-// The lanes for which something holds; the same answer on every lane.
-AFDEP_DEVICE uint32_t lanes_that(bool holds) { return ballot(holds); }
 
 // One thread waits for a flag at a byte address; what it covers is then visible to it, and behind a
 // barrier to others.
@@ -95,6 +96,11 @@ AFDEP_DEVICE bool await_replies(const CommonArgs& args, const uint8_t* flag_of_w
 
 AFDEP_DEVICE void release_flag(uint8_t* flag, uint32_t generation) {
   store_release(reinterpret_cast<uint32_t*>(flag), generation);
+}
+
+// Behind fence_flags, which published what the flag says.
+AFDEP_DEVICE void store_flag_at(uint8_t* flag, uint32_t generation) {
+  store_flag(reinterpret_cast<uint32_t*>(flag), generation);
 }
 
 // A warp publishes `generation` in the flag at byte `flag` of the window of every peer in `peers`

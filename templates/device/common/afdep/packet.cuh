@@ -59,4 +59,34 @@ AFDEP_DEVICE void await_packets(const CommonArgs& args, Packet (&packets)[kCount
   }
 }
 
+// A block waits for packets 0 .. kPackets - 1, thread t for t, t + kThreads, ...; kBatch loads of a
+// thread are in flight together. where(i): its address, null if nobody needs it; whose(i): what a
+// fault record says of it; take(i, packet) gets it, kNoPayload if the wait gave up.
+template <int kPackets, int kThreads, int kBatch, typename Where, typename Whose, typename Take>
+AFDEP_DEVICE void read_packets(const CommonArgs& args, uint32_t generation, const Where& where,
+                               const Whose& whose, const Take& take) {
+#pragma unroll 1
+  for (int first = thread_index(); first < kPackets; first += kThreads * kBatch) {
+    const uint8_t* from[kBatch];
+    Awaited awaited[kBatch];
+    Packet packets[kBatch];
+    uint32_t wanted = 0;
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      const int i = first + j * kThreads;
+      packets[j] = Packet{{0, 0, 0}, 0};
+      from[j] = nullptr;
+      if (i >= kPackets) continue;
+      from[j] = where(i);
+      awaited[j] = whose(i);
+      if (from[j] != nullptr) wanted |= 1u << j;
+    }
+    await_packets(args, packets, from, wanted, generation, awaited);
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j) {
+      if ((wanted >> j & 1u) != 0) take(first + j * kThreads, packets[j]);
+    }
+  }
+}
+
 }  // namespace afdep

@@ -28,34 +28,57 @@ AFDEP_DEVICE int64_t load_id<int64_t>(const void* ids, int64_t index) {
 
 }  // namespace detail
 
-// Lane k: the id of choice k as given; kNoExpert for a token beyond `tokens` and for lanes beyond
-// the top-k. Only loads, so that a caller may wait for something else before it looks.
+// The id of choice k of a token as given; kNoExpert for a token beyond `tokens`. Only loads, so
+// that a caller may wait for something else before it looks.
 template <typename IdType, int kTopK>
-AFDEP_DEVICE int64_t load_choice(const void* ids, int token, int tokens) {
-  if (lane_index() >= kTopK || token >= tokens) return kNoExpert;
-  return detail::load_id<IdType>(ids, static_cast<int64_t>(token) * kTopK + lane_index());
+AFDEP_DEVICE int64_t load_choice_of(const void* ids, int token, int k, int tokens) {
+  if (token >= tokens) return kNoExpert;
+  return detail::load_id<IdType>(ids, static_cast<int64_t>(token) * kTopK + k);
 }
 
-// Lane k: the expert of choice k, given by load_choice; kNoExpert for -1 and for an id that is out
-// of range or repeats an earlier one, so no later step can leave its tables. kCheck other than kOff
-// reports or traps on such ids; one caller a token does that.
+// Lane k: that of choice k; kNoExpert for lanes beyond the top-k.
+template <typename IdType, int kTopK>
+AFDEP_DEVICE int64_t load_choice(const void* ids, int token, int tokens) {
+  if (lane_index() >= kTopK) return kNoExpert;
+  return load_choice_of<IdType, kTopK>(ids, token, lane_index(), tokens);
+}
+
+// A choice of a token: what a lane holds.
+struct Choice {
+  int token;  // of the source
+  int k;      // of the token's top-k
+  int group;  // which of the warp's tokens
+};
+
+// The expert of this lane's choice, given by load_choice; kNoExpert for -1 and for an id that is
+// out of range or repeats an earlier one of the token, so no later step can leave its tables.
+// kCheck other than kOff reports or traps on such ids; one caller a token does that.
 template <int kExperts, RouteCheck kCheck>
-AFDEP_DEVICE int checked_route(const CommonArgs& args, int64_t given, int token,
-                               uint32_t generation) {
+AFDEP_DEVICE int checked_choice(const CommonArgs& args, int64_t given, const Choice& choice,
+                                uint32_t generation) {
+  static_assert(kExperts < 1 << 16, "a key is the group and the id");
   const int lane = lane_index();
   const bool in_range = given >= 0 && given < kExperts;
   const uint32_t key =
-      in_range ? static_cast<uint32_t>(given) : 0x80000000u + static_cast<uint32_t>(lane);
+      in_range ? static_cast<uint32_t>(choice.group) << 16 | static_cast<uint32_t>(given)
+               : 0x80000000u + static_cast<uint32_t>(lane);
   const bool repeated = lowest_bit(match(key)) != lane;
   const bool bad = (!in_range && given != kNoExpert) || repeated;
   if constexpr (kCheck != RouteCheck::kOff) {
     if (bad) {
       report_route(args, repeated ? kRouteDuplicate : kRouteOutOfRange, generation,
-                   static_cast<uint32_t>(token), static_cast<uint32_t>(lane), given);
+                   static_cast<uint32_t>(choice.token), static_cast<uint32_t>(choice.k), given);
       if constexpr (kCheck == RouteCheck::kTrap) trap();
     }
   }
   return in_range && !bad ? static_cast<int>(given) : kNoExpert;
+}
+
+// The same where a warp holds one token: lane k has choice k.
+template <int kExperts, RouteCheck kCheck>
+AFDEP_DEVICE int checked_route(const CommonArgs& args, int64_t given, int token,
+                               uint32_t generation) {
+  return checked_choice<kExperts, kCheck>(args, given, Choice{token, lane_index(), 0}, generation);
 }
 
 template <typename IdType, int kTopK, int kExperts, RouteCheck kCheck>
@@ -86,6 +109,21 @@ AFDEP_DEVICE Destinations destinations(int expert) {
   const uint64_t low = reduce_or(static_cast<uint32_t>(bit));
   const uint64_t high = reduce_or(static_cast<uint32_t>(bit >> 32));
   return Destinations{high << 32 | low};
+}
+
+// The same where a warp holds several tokens, token g in lanes g * kTopK and on: every lane gets
+// the answer of its own.
+template <int kExpertsPerWorker, int kTopK>
+AFDEP_DEVICE Destinations destinations_among(int expert) {
+  const int first = lane_index() / kTopK * kTopK;
+  Destinations to{0};
+#pragma unroll
+  for (int k = 0; k < kTopK; ++k) {
+    const int other = static_cast<int>(shuffle(static_cast<uint32_t>(expert), first + k & 31));
+    if (other == kNoExpert) continue;
+    to.mask |= uint64_t{1} << (static_cast<unsigned>(other) / kExpertsPerWorker);
+  }
+  return to;
 }
 
 // Dispatch keeps each token's destinations in the workspace for collect: the caller may change its

@@ -26,6 +26,13 @@ AFDEP_DEVICE uint32_t choice_rank(uint32_t packed) { return packed & 0xffffu; }
 
 constexpr uint32_t kNoChoice = kNoExpert16 << 16;  // as packed
 
+// A token's choices on the wire: packets of three packed choices, then as many of their weights.
+constexpr int kPacketChoices = 3;
+
+AFDEP_HOST_DEVICE constexpr int choice_packets(int top_k) {
+  return 2 * ((top_k + kPacketChoices - 1) / kPacketChoices);
+}
+
 // Lane k: the expert of choice k of a token.
 template <int kTopK>
 AFDEP_DEVICE int expert_of_choice(uint32_t packed) {
@@ -33,19 +40,21 @@ AFDEP_DEVICE int expert_of_choice(uint32_t packed) {
   return lane_index() < kTopK && expert != kNoExpert16 ? static_cast<int>(expert) : kNoExpert;
 }
 
-// Shared memory of a dispatch block. Its warps rank one segment of the slice's choices each, all at
-// once; a prefix over the segments then makes ranks within the slice.
+// Shared memory of a dispatch block. Warps rank a segment of the slice's tokens each, all at once;
+// a prefix over the segments then makes ranks within the slice.
 template <int kExpertCount, int kTokenCount, int kChoiceCount, int kWarpCount>
 struct SliceTable {
   static constexpr int kExperts = kExpertCount;
   static constexpr int kTokens = kTokenCount;
+  static constexpr int kTopK = kChoiceCount;
   static constexpr int kChoices = kTokenCount * kChoiceCount;
   static constexpr int kSegments = kWarpCount;
-  static constexpr int kSegmentChoices = (kChoices + kSegments - 1) / kSegments;
+  static constexpr int kSegmentTokens = (kTokens + kSegments - 1) / kSegments;
+  static constexpr int kSegmentChoices = kSegmentTokens * kTopK;
 
-  uint64_t destinations[kTokens];  // mask of workers
-  uint32_t packed[kChoices];       // first the expert alone, kNoExpert16 for none; then pack_choice
-  uint32_t weight[kChoices];       // FP32 bits
+  uint64_t destinations[kTokens];        // mask of workers
+  uint32_t packed[kChoices];             // with the rank within the segment
+  uint32_t weight[kChoices];             // FP32 bits
   uint16_t before[kSegments][kExperts];  // first a segment's choices of an expert; then those of
                                          // the segments before it
   uint16_t count[kExperts];              // of the slice
@@ -59,31 +68,26 @@ AFDEP_DEVICE void clear_counts(Slice& slice) {
   }
 }
 
-// By each warp, when all experts are in `packed`: ranks the choices of its segment among
-// themselves.
+// By the warp of a segment, in the order of its choices: ranks the choices that its lanes hold
+// among the segment's. index: of the lane's choice in the slice, negative for none.
 template <typename Slice>
-AFDEP_DEVICE void rank_segment(Slice& slice, int segment) {
-  const int begin = segment * Slice::kSegmentChoices;
-  const int end = begin + Slice::kSegmentChoices < Slice::kChoices ? begin + Slice::kSegmentChoices
-                                                                   : Slice::kChoices;
-#pragma unroll 1
-  for (int first = begin; first < end; first += 32) {
-    const int i = first + lane_index();
-    const uint32_t expert = i < end ? slice.packed[i] : kNoExpert16;
-    const bool chosen = expert != kNoExpert16;
-    const uint32_t same =
-        match(chosen ? expert : 0x80000000u + static_cast<uint32_t>(lane_index()));
-    const uint32_t earlier = static_cast<uint32_t>(count_bits(same & ((1u << lane_index()) - 1u)));
-    uint32_t rank = 0;
-    if (chosen) rank = slice.before[segment][expert] + earlier;
-    sync_warp();  // everybody has read the count before the first of each expert moves it on
-    if (chosen && earlier == 0) {
-      slice.before[segment][expert] = static_cast<uint16_t>(
-          slice.before[segment][expert] + static_cast<uint32_t>(count_bits(same)));
-    }
-    if (i < end) slice.packed[i] = pack_choice(expert, rank);
-    sync_warp();
+AFDEP_DEVICE void rank_choices(Slice& slice, int segment, int index, int expert, uint32_t weight) {
+  const bool chosen = index >= 0 && expert != kNoExpert;
+  const uint32_t same = match(chosen ? static_cast<uint32_t>(expert)
+                                     : 0x80000000u + static_cast<uint32_t>(lane_index()));
+  const uint32_t earlier = static_cast<uint32_t>(count_bits(same & ((1u << lane_index()) - 1u)));
+  uint32_t rank = 0;
+  if (chosen) rank = slice.before[segment][expert] + earlier;
+  sync_warp();  // everybody has read the count before the first of each expert moves it on
+  if (chosen && earlier == 0) {
+    slice.before[segment][expert] = static_cast<uint16_t>(slice.before[segment][expert] +
+                                                          static_cast<uint32_t>(count_bits(same)));
   }
+  if (index >= 0) {
+    slice.packed[index] = chosen ? pack_choice(static_cast<uint32_t>(expert), rank) : kNoChoice;
+    slice.weight[index] = weight;
+  }
+  sync_warp();
 }
 
 // By the whole block, after all segments and a block barrier; a block barrier must follow.
@@ -124,27 +128,53 @@ AFDEP_DEVICE Packet counts_packet(const Slice& slice, int first_expert, int pack
   return p;
 }
 
-// One choice and its weight (FP32 bits) into a worker's inbox; a release flag of the slice
-// publishes them.
-AFDEP_DEVICE void store_choice(uint8_t* to, uint32_t packed, uint32_t weight) {
-  store_word(to, packed);
-  store_word(to + 4, weight);
+// Packet `packet` of a token's choices.
+template <typename Slice>
+AFDEP_DEVICE Packet choice_packet(const Slice& slice, int token, int packet, uint32_t generation) {
+  constexpr int kPackedPackets = choice_packets(Slice::kTopK) / 2;
+  const bool weights = packet >= kPackedPackets;
+  const int first = (weights ? packet - kPackedPackets : packet) * kPacketChoices;
+  Packet p{{kNoChoice, kNoChoice, kNoChoice}, generation};
+#pragma unroll
+  for (int j = 0; j < kPacketChoices; ++j) {
+    if (first + j >= Slice::kTopK) continue;
+    const int i = token * Slice::kTopK + first + j;
+    p.word[j] = weights ? slice.weight[i] : ranked_choice(slice, i);
+  }
+  return p;
 }
 
+namespace detail {
+
+template <bool kWide>
+struct Count {
+  using Type = uint16_t;
+};
+template <>
+struct Count<true> {
+  using Type = uint32_t;
+};
+
+}  // namespace detail
+
 // Shared memory of a receive block: where each local expert's rows begin, and where within them
-// those of this block's slices. kSliceCount: slices of all sources, source-major; kOwnCount: those
-// that this block's units touch.
-template <int kExpertCount, int kSliceCount, int kOwnCount>
+// those of each slice. kSliceCount: slices of all sources, source-major. kWide: an expert may have
+// 65,536 rows or more. Threads sum an expert's slices in parts.
+template <int kExpertCount, int kSliceCount, int kThreadCount, bool kWide>
 struct PrefixTable {
+  using Count = typename detail::Count<kWide>::Type;
   static constexpr int kLocalExperts = kExpertCount;
   static constexpr int kSlices = kSliceCount;
-  static constexpr int kOwnSlices = kOwnCount;
+  static constexpr int kThreads = kThreadCount;
+  static constexpr int kMostParts = kThreads > kLocalExperts ? kThreads / kLocalExperts : 1;
+  static constexpr int kParts = kMostParts < kSlices ? kMostParts : kSlices;
+  static constexpr int kPartSlices = (kSlices + kParts - 1) / kParts;
 
   uint32_t total[kLocalExperts];
   uint32_t base[kLocalExperts];
-  uint32_t own[kOwnSlices][kLocalExperts];  // rows of the expert in slices before
-  uint32_t ready[kOwnSlices];               // the slice's choices are there
-  uint16_t count[kSlices][count_packets(kLocalExperts) * kPacketCounts];
+  uint32_t part[kParts][kLocalExperts];  // rows of the expert in a part's slices
+  // First the expert's rows in the slice, then those in the slices before it.
+  Count count[kSlices][count_packets(kLocalExperts) * kPacketCounts];
 };
 
 // By the whole block: waits for the counts of every slice. counts: the packets of source 0.
@@ -152,65 +182,141 @@ template <int kSourceSlices, int kThreads, int kBatch, typename Table>
 AFDEP_DEVICE void read_counts(const CommonArgs& args, const uint8_t* counts, int64_t source_bytes,
                               uint32_t generation, Table& table) {
   constexpr int kSlicePackets = count_packets(Table::kLocalExperts);
-  constexpr int kPackets = Table::kSlices * kSlicePackets;
-  for (int first = thread_index(); first < kPackets; first += kThreads * kBatch) {
-    const uint8_t* from[kBatch];
-    Awaited awaited[kBatch];
-    Packet packets[kBatch];
-    uint32_t wanted = 0;
+  constexpr int kSourcePackets = kSourceSlices * kSlicePackets;
+  read_packets<Table::kSlices * kSlicePackets, kThreads, kBatch>(
+      args, generation,
+      [&](int i) {
+        return counts + i / kSourcePackets * source_bytes + i % kSourcePackets * kPacketBytes;
+      },
+      [&](int i) {
+        return Awaited{kPhaseTable, static_cast<uint32_t>(i / kSourcePackets),
+                       static_cast<uint32_t>(i % kSourcePackets / kSlicePackets)};
+      },
+      [&](int i, const Packet& packet) {
 #pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      const int i = first + j * kThreads;
-      const int slice = i / kSlicePackets;
-      const int source = slice / kSourceSlices;
-      const int packet = slice % kSourceSlices * kSlicePackets + i % kSlicePackets;
-      from[j] = counts + source * source_bytes + packet * kPacketBytes;
-      awaited[j] = Awaited{kPhaseTable, static_cast<uint32_t>(source),
-                           static_cast<uint32_t>(slice % kSourceSlices)};
-      packets[j] = Packet{{0, 0, 0}, 0};
-      if (i < kPackets) wanted |= 1u << j;
+        for (int c = 0; c < kPacketCounts; ++c) {
+          // A wait that gave up reads as no rows, so that nothing is placed outside the receive
+          // tensor.
+          const uint32_t pair = packet.word[c / 2];
+          const uint32_t count = pair == kNoPayload ? 0 : pair >> (c % 2 * 16) & 0xffffu;
+          table.count[i / kSlicePackets][i % kSlicePackets * kPacketCounts + c] =
+              static_cast<typename Table::Count>(count);
+        }
+      });
+}
+
+// Shared memory of a receive block: the choices of the units that it owns.
+template <int kUnitCount, int kChoiceCount>
+struct UnitChoices {
+  static constexpr int kUnits = kUnitCount;
+  static constexpr int kTopK = kChoiceCount;
+
+  uint32_t packed[kUnits][kTopK];
+  uint32_t weight[kUnits][kTopK];  // FP32 bits
+};
+
+// By the whole block: waits for the choices of its units. token_at(own): the first packet of own
+// unit `own`, null if there is no such unit; whose(own): what a fault record says of it. A packet
+// whose wait gave up names no expert.
+template <int kThreads, int kBatch, typename Choices, typename TokenAt, typename Whose>
+AFDEP_DEVICE void read_choices(const CommonArgs& args, uint32_t generation, const TokenAt& token_at,
+                               const Whose& whose, Choices& own) {
+  constexpr int kTokenPackets = choice_packets(Choices::kTopK);
+  constexpr int kPackedPackets = kTokenPackets / 2;
+  read_packets<Choices::kUnits * kTokenPackets, kThreads, kBatch>(
+      args, generation,
+      [&](int i) -> const uint8_t* {
+        const uint8_t* const token = token_at(i / kTokenPackets);
+        return token == nullptr ? nullptr : token + i % kTokenPackets * kPacketBytes;
+      },
+      [&](int i) { return whose(i / kTokenPackets); },
+      [&](int i, const Packet& packet) {
+        const int unit = i / kTokenPackets;
+        const bool weights = i % kTokenPackets >= kPackedPackets;
+        const int first = i % kPackedPackets * kPacketChoices;
+#pragma unroll
+        for (int j = 0; j < kPacketChoices; ++j) {
+          if (first + j >= Choices::kTopK) continue;
+          if (weights) {
+            own.weight[unit][first + j] = packet.word[j];
+          } else {
+            own.packed[unit][first + j] = packet.word[j];
+          }
+        }
+      });
+}
+
+// Whether own unit `own` chose one of the local experts, as far as all its choices came.
+template <int kLocalExperts, typename Choices>
+AFDEP_DEVICE bool chooses_local(const Choices& choices, int own, int first_expert) {
+  bool local = false;
+  bool whole = true;
+#pragma unroll
+  for (int k = 0; k < Choices::kTopK; ++k) {
+    whole &= choices.packed[own][k] != kNoPayload;
+    local |= choice_expert(choices.packed[own][k]) - static_cast<uint32_t>(first_expert) <
+             static_cast<uint32_t>(kLocalExperts);
+  }
+  return local && whole;
+}
+
+// By the whole block, when all counts are there; a block barrier must follow.
+template <typename Table>
+AFDEP_DEVICE void sum_parts(Table& table) {
+  for (int i = thread_index(); i < Table::kParts * Table::kLocalExperts; i += Table::kThreads) {
+    const int part = i / Table::kLocalExperts;
+    const int expert = i % Table::kLocalExperts;
+    uint32_t rows = 0;
+#pragma unroll 8
+    for (int j = 0; j < Table::kPartSlices; ++j) {
+      const int slice = part * Table::kPartSlices + j;
+      if (slice < Table::kSlices) rows += table.count[slice][expert];
     }
-    await_packets(args, packets, from, wanted, generation, awaited);
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      const int i = first + j * kThreads;
-      if ((wanted >> j & 1u) == 0) continue;
-#pragma unroll
-      for (int c = 0; c < kPacketCounts; ++c) {
-        // A wait that gave up reads as no rows, so that nothing is placed outside the receive
-        // tensor.
-        const uint32_t pair = packets[j].word[c / 2];
-        const uint32_t count = pair == kNoPayload ? 0 : pair >> (c % 2 * 16) & 0xffffu;
-        table.count[i / kSlicePackets][i % kSlicePackets * kPacketCounts + c] =
-            static_cast<uint16_t>(count);
-      }
-    }
+    table.part[part][expert] = rows;
   }
 }
 
-// By the whole block, when all counts are there: totals, and the prefix of the own slices, which
-// begin at first_slice.
-template <int kThreads, typename Table>
-AFDEP_DEVICE void sum_counts(Table& table, int first_slice) {
-  for (int expert = thread_index(); expert < Table::kLocalExperts; expert += kThreads) {
+// By one warp, after that: lane l sums experts l, l + 32, ...
+template <typename Table>
+AFDEP_DEVICE void sum_totals(Table& table) {
+  for (int expert = lane_index(); expert < Table::kLocalExperts; expert += 32) {
     uint32_t rows = 0;
 #pragma unroll 8
-    for (int slice = 0; slice < Table::kSlices; ++slice) {
-      const int own = slice - first_slice;
-      if (own >= 0 && own < Table::kOwnSlices) table.own[own][expert] = rows;
-      rows += table.count[slice][expert];
-    }
+    for (int part = 0; part < Table::kParts; ++part) rows += table.part[part][expert];
     table.total[expert] = rows;
   }
 }
 
-// The row of a choice of own slice `own_slice`, kNoRow if its expert is not local.
+// By the whole block, after sum_parts and a block barrier: counts become prefixes. From the last
+// thread down, since the first warp has the totals to sum.
 template <typename Table>
-AFDEP_DEVICE int row_of_choice(const Table& table, int own_slice, int first_expert,
-                               uint32_t packed) {
+AFDEP_DEVICE void sum_slices(Table& table) {
+  for (int i = Table::kThreads - 1 - thread_index(); i < Table::kParts * Table::kLocalExperts;
+       i += Table::kThreads) {
+    const int mine = i / Table::kLocalExperts;
+    const int expert = i % Table::kLocalExperts;
+    uint32_t rows = 0;
+#pragma unroll 8
+    for (int part = 0; part < Table::kParts; ++part) {
+      if (part < mine) rows += table.part[part][expert];
+    }
+#pragma unroll 8
+    for (int j = 0; j < Table::kPartSlices; ++j) {
+      const int slice = mine * Table::kPartSlices + j;
+      if (slice >= Table::kSlices) continue;
+      const uint32_t here = table.count[slice][expert];
+      table.count[slice][expert] = static_cast<typename Table::Count>(rows);
+      rows += here;
+    }
+  }
+}
+
+// The row of a choice of slice `slice`, kNoRow if its expert is not local.
+template <typename Table>
+AFDEP_DEVICE int row_of_choice(const Table& table, int slice, int first_expert, uint32_t packed) {
   const uint32_t local = choice_expert(packed) - static_cast<uint32_t>(first_expert);
   if (local >= static_cast<uint32_t>(Table::kLocalExperts)) return kNoRow;
-  return static_cast<int>(table.base[local] + table.own[own_slice][local] + choice_rank(packed));
+  return static_cast<int>(table.base[local] + table.count[slice][local] + choice_rank(packed));
 }
 
 }  // namespace afdep

@@ -21,11 +21,18 @@ AFDEP_DEVICE Packet table_packet(int expert, uint32_t weight, uint32_t generatio
   return Packet{{low | high << 16, low_weight, high_weight}, generation};
 }
 
-// Lane k: the weight of choice k as FP32 bits, 0 for tokens and lanes that have none.
+// The weight of choice k of a token as FP32 bits, 0 for a token beyond `tokens`.
+template <int kTopK>
+AFDEP_DEVICE uint32_t load_weight_of(const float* weights, int token, int k, int tokens) {
+  if (token >= tokens) return 0;
+  return load_input_word(weights + static_cast<int64_t>(token) * kTopK + k);
+}
+
+// Lane k: that of choice k; 0 for lanes beyond the top-k.
 template <int kTopK>
 AFDEP_DEVICE uint32_t load_weight(const float* weights, int token, int tokens) {
-  if (lane_index() >= kTopK || token >= tokens) return 0;
-  return load_input_word(weights + static_cast<int64_t>(token) * kTopK + lane_index());
+  if (lane_index() >= kTopK) return 0;
+  return load_weight_of<kTopK>(weights, token, lane_index(), tokens);
 }
 
 // A block reads the tables of all sources and hands every choice to consume(unit, choice, id,

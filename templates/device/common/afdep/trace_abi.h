@@ -12,10 +12,10 @@ enum TraceStep : uint32_t {
   kTraceRoutesRead = 2,    // bulk dispatch: the slice's choices are in shared memory
   kTraceDoneSeen = 3,      // dispatch: the workers have read the exchange before the last
   kTraceTableSeen = 4,     // receive: table, or counts
-  kTraceRanked = 5,        // own choices have ranks
-  kTraceTableSent = 6,     // dispatch: table, or counts and choices
-  kTraceRowsSent = 7,      // dispatch
-  kTraceChoicesSeen = 8,   // bulk receive
+  kTraceChoicesSeen = 5,   // bulk receive
+  kTraceRanked = 6,        // choices have ranks, or slices and experts their places
+  kTraceTableSent = 7,     // dispatch: table, or counts and choices
+  kTraceRowsSent = 8,      // dispatch
   kTraceFirstRow = 9,      // receive: the first row that this warp waited for is there
   kTraceRowsWritten = 10,  // receive
   kTraceFirstReply = 11,   // reply: the first one is on its way

@@ -22,9 +22,9 @@ constexpr int64_t kRepliesOffset = 9838848;     // worker 0's block of region re
 constexpr int64_t kRepliesHalfBytes = 8388608;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 2097152;  // 512 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;        // a raw row
-constexpr int64_t kFlagsOffset = 22423808;      // worker 0's block of region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4096;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
+constexpr int64_t kFlagsOffset = 22425856;      // worker 0's block of region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 2048;     // 512 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
 }  // namespace cfg
 

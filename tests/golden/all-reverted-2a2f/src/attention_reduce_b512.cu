@@ -17,14 +17,14 @@ constexpr int kRowVectors = 256;                // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;                 // of one row, in flight together
 constexpr int kPieces = 2;                      // rounds of kLaneVectors that a row takes
 constexpr int kRowsInFlight = 2;                // replies in a lane's registers
-constexpr int kChunkRows = 2;                   // rows under one release flag
+constexpr int kChunkRows = 1;                   // rows under one release flag
 constexpr int64_t kRepliesOffset = 9838848;     // worker 0's block of region replies of this rank's window
 constexpr int64_t kRepliesHalfBytes = 8388608;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 2097152;  // 512 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;        // a raw row
-constexpr int64_t kFlagsOffset = 22423808;      // worker 0's block of region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4096;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
+constexpr int64_t kFlagsOffset = 22425856;      // worker 0's block of region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 2048;     // 512 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
 }  // namespace cfg
 

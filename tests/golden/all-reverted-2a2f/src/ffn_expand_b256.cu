@@ -25,9 +25,9 @@ constexpr int64_t kRowsOffset = 5775360;       // region rows of this rank's win
 constexpr int64_t kRowsHalfBytes = 8388608;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 2097152;  // 512 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;       // a raw row
-constexpr int64_t kFlagsOffset = 22851584;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 9216;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 2304;    // 576 items of 4 bytes
+constexpr int64_t kFlagsOffset = 22980608;     // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 2048;    // 512 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 

@@ -8,31 +8,31 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBoundThreads = 640;          // launched with 384; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 1;             // leaves 96 registers a thread
-constexpr int kWarps = 12;                  // a CTA
-constexpr int kGridWarps = 264;             // 22 CTAs
-constexpr int kChunkRows = 2;               // rows under one release flag
-constexpr int64_t kFlagsOffset = 1412864;   // worker 0's block of region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;   // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 512;  // 128 items of 4 bytes
-constexpr int64_t kDestinationsOffset = 0;  // region destinations of the workspace
-constexpr int kRanks = 4;                   // numbered attention first
-constexpr int kOwnFirst = 0;                // number of this role's first rank
-constexpr int kPeerFirst = 3;               // number of the other role's
-constexpr int64_t kEntryOffset = 6144;      // region entry_combine of every rank's window
-constexpr int64_t kEntryRankBytes = 256;    // a word a rank
-constexpr int64_t kEntryGateOffset = 2080;  // region gates of the workspace
-constexpr int64_t kExitOffset = 7168;       // region exit_combine of every rank's window
-constexpr int64_t kExitRankBytes = 256;     // a word a rank
-constexpr int64_t kNoRowsOffset = 8192;     // region no_rows_combine of every rank's window
-constexpr int64_t kNoRowsHalfBytes = 1024;  // by generation parity
-constexpr int64_t kNoRowsRankBytes = 256;   // 1 items of 16 bytes
-constexpr int kNoRowsPackets = 1;           // nothing to count
-constexpr int kNoRowsToFirst = 0;           // rank number that is told first
-constexpr int kNoRowsToEnd = 4;             // this rank has no rows
-constexpr int kNoRowsFromFirst = 0;         // rank number that is awaited first
-constexpr int kNoRowsFromEnd = 3;           // rows come from the other role alone
+constexpr int kBoundThreads = 640;           // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;              // leaves 96 registers a thread
+constexpr int kWarps = 12;                   // a CTA
+constexpr int kGridWarps = 264;              // 22 CTAs
+constexpr int kChunkRows = 1;                // rows under one release flag
+constexpr int64_t kFlagsOffset = 1414400;    // worker 0's block of region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;    // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
+constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
+constexpr int kRanks = 4;                    // numbered attention first
+constexpr int kOwnFirst = 0;                 // number of this role's first rank
+constexpr int kPeerFirst = 3;                // number of the other role's
+constexpr int64_t kEntryOffset = 6144;       // region entry_combine of every rank's window
+constexpr int64_t kEntryRankBytes = 256;     // a word a rank
+constexpr int64_t kEntryGateOffset = 2080;   // region gates of the workspace
+constexpr int64_t kExitOffset = 7168;        // region exit_combine of every rank's window
+constexpr int64_t kExitRankBytes = 256;      // a word a rank
+constexpr int64_t kNoRowsOffset = 8192;      // region no_rows_combine of every rank's window
+constexpr int64_t kNoRowsHalfBytes = 1024;   // by generation parity
+constexpr int64_t kNoRowsRankBytes = 256;    // 1 items of 16 bytes
+constexpr int kNoRowsPackets = 1;            // nothing to count
+constexpr int kNoRowsToFirst = 0;            // rank number that is told first
+constexpr int kNoRowsToEnd = 4;              // this rank has no rows
+constexpr int kNoRowsFromFirst = 0;          // rank number that is awaited first
+constexpr int kNoRowsFromEnd = 3;            // rows come from the other role alone
 }  // namespace cfg
 
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;

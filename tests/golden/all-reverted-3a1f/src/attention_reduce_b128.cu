@@ -8,21 +8,21 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBoundThreads = 512;          // 16 warps
-constexpr int kBlocksPerSm = 2;             // leaves 64 registers a thread
-constexpr int kWarps = 16;                  // a CTA
-constexpr int kGridWarps = 128;             // 8 CTAs
-constexpr int64_t kRowBytes = 4096;         // 2048 x bf16
-constexpr int kRowVectors = 256;            // 16-byte vectors of a row
-constexpr int kLaneVectors = 2;             // of one row, in flight together
-constexpr int kPieces = 4;                  // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 1;               // rows under one release flag
-constexpr int64_t kRepliesOffset = 362752;  // region view of this rank's window
-constexpr int64_t kReplyRowBytes = 4096;    // a raw row
-constexpr int64_t kFlagsOffset = 1412864;   // worker 0's block of region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;   // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 512;  // 128 items of 4 bytes
-constexpr int64_t kDestinationsOffset = 0;  // region destinations of the workspace
+constexpr int kBoundThreads = 512;           // 16 warps
+constexpr int kBlocksPerSm = 2;              // leaves 64 registers a thread
+constexpr int kWarps = 16;                   // a CTA
+constexpr int kGridWarps = 128;              // 8 CTAs
+constexpr int64_t kRowBytes = 4096;          // 2048 x bf16
+constexpr int kRowVectors = 256;             // 16-byte vectors of a row
+constexpr int kLaneVectors = 2;              // of one row, in flight together
+constexpr int kPieces = 4;                   // rounds of kLaneVectors that a row takes
+constexpr int kChunkRows = 1;                // rows under one release flag
+constexpr int64_t kRepliesOffset = 362752;   // region view of this rank's window
+constexpr int64_t kReplyRowBytes = 4096;     // a raw row
+constexpr int64_t kFlagsOffset = 1414400;    // worker 0's block of region reply_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;    // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
+constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)

@@ -25,9 +25,9 @@ constexpr int64_t kRowsOffset = 428032;        // region rows of this rank's win
 constexpr int64_t kRowsHalfBytes = 4194304;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 1048576;  // 256 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;       // a raw row
-constexpr int64_t kFlagsOffset = 9017344;      // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 5120;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1280;    // 288 items of 4 bytes
+constexpr int64_t kFlagsOffset = 9080832;      // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 1024;    // 256 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 

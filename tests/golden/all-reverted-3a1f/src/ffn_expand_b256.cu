@@ -20,18 +20,14 @@ constexpr int kRowVectors = 256;               // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;                // of one row, in flight together
 constexpr int kPieces = 2;                     // rounds of kLaneVectors that a row takes
 constexpr int64_t kRowBytes = 4096;            // 2048 x bf16
-constexpr int kSliceTokens = 11;               // tokens of a dispatch CTA
-constexpr int kCopyWarps = 12;                 // of dispatch: token t of a slice is warp t % kCopyWarps's
-constexpr int kChunkRows = 1;                  // rows of a dispatch warp under one release flag
-constexpr int kWarpChunks = 1;                 // chunks of a dispatch warp
-constexpr int kSliceFlags = 12;                // of the chunks of its copy warps
+constexpr int kChunkRows = 1;                  // rows under one release flag
 constexpr int64_t kRowsOffset = 428032;        // region rows of this rank's window
 constexpr int64_t kRowsHalfBytes = 4194304;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 1048576;  // 256 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;       // a raw row
-constexpr int64_t kFlagsOffset = 9017344;      // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 5120;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1280;    // 288 items of 4 bytes
+constexpr int64_t kFlagsOffset = 9080832;      // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 1024;    // 256 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 
@@ -54,11 +50,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     const uint32_t chosen = lanes_with_row(lane_row);
     if (chosen == 0) continue;
     // Set already, unless receive gave up.
-    const int slice_token = token % cfg::kSliceTokens;
-    const int flag_index = token / cfg::kSliceTokens * cfg::kSliceFlags +
-                           slice_token % cfg::kCopyWarps * cfg::kWarpChunks +
-                           slice_token / cfg::kCopyWarps / cfg::kChunkRows;
-    const uint8_t* const flag = flags + source * cfg::kFlagsSourceBytes + flag_index * 4;
+    const uint8_t* const flag =
+        flags + source * cfg::kFlagsSourceBytes + token / cfg::kChunkRows * 4;
     if (!await_flag_by_warp(
             args.common, flag, generation,
             {kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)})) {

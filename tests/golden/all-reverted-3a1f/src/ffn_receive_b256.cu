@@ -1,6 +1,6 @@
 // afdep: all-reverted-3a1f | ffn | receive | bucket 256 | bulk
-// Sums the counts of all slices, ranks the choices and waits for the flags of the rows' chunks;
-// expand takes the rows out of the inbox.
+// Sums the counts of all slices, makes rows of the choices and waits for the rows' flags; expand
+// takes the rows out of the inbox.
 #include "afdep/abi.h"
 #include "afdep/barrier.cuh"
 #include "afdep/exchange.cuh"
@@ -9,66 +9,62 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 256;                      // tokens of one source at most
-constexpr int kSources = 3;                       // attention ranks
-constexpr int kUnits = 768;                       // 3 sources x 256 tokens
-constexpr int kTopK = 8;                          // choices of a token
-constexpr int kLocalExperts = 128;                // 128 experts over 1 workers
-constexpr int kAlignment = 16;                    // rows; an expert starts at a multiple
-constexpr int kThreads = 384;                     // 12 warps
-constexpr int kBoundThreads = 640;                // launched with 384; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 1;                   // leaves 96 registers a thread
-constexpr int kWarps = 12;                        // a CTA
-constexpr int kRowWords = 1024;                   // two BF16 elements a word
-constexpr int kBlocks = 24;                       // CTAs
-constexpr int64_t kSharedBytes = 23376;           // the prefix table
-constexpr int kOwnUnits = 32;                     // 768 units over 24 CTAs
-constexpr int kWarpUnits = 3;                     // of them, at most
-constexpr int kSourceSlices = 24;                 // dispatch CTAs of a source
-constexpr int kSliceTokens = 11;                  // tokens of one of them
-constexpr int kOwnSlices = 4;                     // that a CTA's units touch at most
-constexpr int kCopyWarps = 12;                    // of dispatch: token t of a slice is warp t % kCopyWarps's
-constexpr int kChunkRows = 1;                     // rows of a dispatch warp under one release flag
-constexpr int kWarpChunks = 1;                    // chunks of a dispatch warp
-constexpr int kSliceFlags = 12;                   // of the chunks of its copy warps
-constexpr int kCountBatch = 4;                    // count packets of a lane in flight, of 1584 in all
-constexpr int64_t kCountsOffset = 8816640;        // region counts of this rank's window
-constexpr int64_t kCountsHalfBytes = 33792;       // by generation parity
-constexpr int64_t kCountsSourceBytes = 8448;      // 24 items of 352 bytes
-constexpr int64_t kChoicesOffset = 8884224;       // region choices of this rank's window
-constexpr int64_t kChoicesHalfBytes = 65536;      // by generation parity
-constexpr int64_t kChoicesSourceBytes = 16384;    // 256 items of 64 bytes
-constexpr int64_t kChoicesTokenBytes = 64;        // 8 a choice, in units of 16
-constexpr int64_t kChoiceFlagsOffset = 9015296;   // region choice_flags of this rank's window
-constexpr int64_t kChoiceFlagsHalfBytes = 1024;   // by generation parity
-constexpr int64_t kChoiceFlagsSourceBytes = 256;  // 24 items of 4 bytes
-constexpr int64_t kFlagsOffset = 9017344;         // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 5120;         // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1280;       // 288 items of 4 bytes
-constexpr int64_t kUnitRowsOffset = 0;            // region unit_rows of the workspace
-constexpr int kRanks = 4;                         // numbered attention first
-constexpr int kOwnFirst = 3;                      // number of this role's first rank
-constexpr int kPeerFirst = 0;                     // number of the other role's
-constexpr int64_t kEntryOffset = 0;               // region entry_dispatch of every rank's window
-constexpr int64_t kEntryRankBytes = 256;          // a word a rank
-constexpr int64_t kEntryGateOffset = 24576;       // region gates of the workspace
-constexpr int64_t kExitOffset = 1024;             // region exit_dispatch of every rank's window
-constexpr int64_t kExitRankBytes = 256;           // a word a rank
-constexpr int64_t kNoRowsOffset = 2048;           // region no_rows_dispatch of every rank's window
-constexpr int64_t kNoRowsHalfBytes = 2048;        // by generation parity
-constexpr int64_t kNoRowsRankBytes = 512;         // 22 items of 16 bytes
-constexpr int kNoRowsPackets = 22;                // counts of a rank's experts, six a packet
-constexpr int kNoRowsToFirst = 0;                 // rank number that is told first
-constexpr int kNoRowsToEnd = 4;                   // this rank has no rows
-constexpr int kNoRowsFromFirst = 3;               // rank number that is awaited first
-constexpr int kNoRowsFromEnd = 4;                 // rows come from the other role alone
+constexpr int kBucket = 256;                    // tokens of one source at most
+constexpr int kSources = 3;                     // attention ranks
+constexpr int kTopK = 8;                        // choices of a token
+constexpr int kLocalExperts = 128;              // 128 experts over 1 workers
+constexpr int kAlignment = 16;                  // rows; an expert starts at a multiple
+constexpr int kThreads = 384;                   // 12 warps
+constexpr int kBoundThreads = 640;              // launched with 384; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                 // leaves 96 registers a thread
+constexpr int kBlocks = 24;                     // CTAs
+constexpr int kRowWords = 1024;                 // two BF16 elements a word
+constexpr int64_t kSharedBytes = 23936;         // the prefix table
+constexpr int kSourceSlices = 24;               // dispatch CTAs of a source
+constexpr int kSliceTokens = 11;                // tokens of one of them
+constexpr int kOwnUnits = 33;                   // 3 sources x 24 slices of tokens over 24 CTAs
+constexpr int kGroupUnits = 3;                  // that a warp takes at once
+constexpr int kSingleOwn = 33;                  // from here on it takes one, so that warps end together
+constexpr int kWidePrefix = 0;                  // counts of more than 16 bits
+constexpr int kCountBatch = 4;                  // count packets of a lane in flight, of 1584 in all
+constexpr int kChoiceBatch = 1;                 // choice packets of a lane in flight, of 198 in all
+constexpr int64_t kCountsOffset = 8816640;      // region counts of this rank's window
+constexpr int64_t kCountsHalfBytes = 33792;     // by generation parity
+constexpr int64_t kCountsSourceBytes = 8448;    // 24 items of 352 bytes
+constexpr int64_t kChoicesOffset = 8884224;     // region choices of this rank's window
+constexpr int64_t kChoicesHalfBytes = 98304;    // by generation parity
+constexpr int64_t kChoicesSourceBytes = 24576;  // 256 items of 96 bytes
+constexpr int64_t kChoicesTokenBytes = 96;      // 6 packets
+constexpr int64_t kFlagsOffset = 9080832;       // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 4096;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 1024;     // 256 items of 4 bytes
+constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
+constexpr int kRanks = 4;                       // numbered attention first
+constexpr int kOwnFirst = 3;                    // number of this role's first rank
+constexpr int kPeerFirst = 0;                   // number of the other role's
+constexpr int64_t kEntryOffset = 0;             // region entry_dispatch of every rank's window
+constexpr int64_t kEntryRankBytes = 256;        // a word a rank
+constexpr int64_t kEntryGateOffset = 24576;     // region gates of the workspace
+constexpr int64_t kExitOffset = 1024;           // region exit_dispatch of every rank's window
+constexpr int64_t kExitRankBytes = 256;         // a word a rank
+constexpr int64_t kNoRowsOffset = 2048;         // region no_rows_dispatch of every rank's window
+constexpr int64_t kNoRowsHalfBytes = 2048;      // by generation parity
+constexpr int64_t kNoRowsRankBytes = 512;       // 22 items of 16 bytes
+constexpr int kNoRowsPackets = 22;              // counts of a rank's experts, six a packet
+constexpr int kNoRowsToFirst = 0;               // rank number that is told first
+constexpr int kNoRowsToEnd = 4;                 // this rank has no rows
+constexpr int kNoRowsFromFirst = 3;             // rank number that is awaited first
+constexpr int kNoRowsFromEnd = 4;               // rows come from the other role alone
 }  // namespace cfg
 
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
 struct Shared {
-  int32_t row[cfg::kOwnUnits][cfg::kTopK];  // of each own unit, kNoRow for none
-  PrefixTable<cfg::kLocalExperts, cfg::kSources * cfg::kSourceSlices, cfg::kOwnSlices> prefix;
+  UnitChoices<cfg::kOwnUnits, cfg::kTopK> choices;
+  PrefixTable<cfg::kLocalExperts, cfg::kSources * cfg::kSourceSlices, cfg::kThreads,
+              cfg::kWidePrefix>
+      prefix;
+  uint32_t next_own;  // of the own units, which no warp has taken yet
 };
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
@@ -91,17 +87,54 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
         args.common, no_rows, cfg::kNoRowsRankBytes, generation);
   }
   const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
-  const int first_unit = block_index() * cfg::kOwnUnits;
-  const int first_slice = first_unit / cfg::kBucket * cfg::kSourceSlices +
-                          first_unit % cfg::kBucket / cfg::kSliceTokens;
-
+  const uint8_t* const choices =
+      args.common.window + cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes;
+  // Own unit i of a block is number i * kBlocks + block_index() of all, and number n is token
+  // n / slices of slice n % slices: about the order in which rows arrive.
+  constexpr int kSlices = cfg::kSources * cfg::kSourceSlices;
+  struct Unit {
+    int slice;  // of all sources
+    int source;
+    int token;    // of the source
+    bool exists;  // slices and buckets need not divide alike
+  };
+  const auto unit_of = [](int own) {
+    const int number = own * cfg::kBlocks + block_index();
+    Unit unit;
+    unit.slice = number % kSlices;
+    unit.source = unit.slice / cfg::kSourceSlices;
+    const int of_slice = number / kSlices;
+    unit.token = unit.slice % cfg::kSourceSlices * cfg::kSliceTokens + of_slice;
+    unit.exists = own < cfg::kOwnUnits && of_slice < cfg::kSliceTokens &&
+                  unit.token < cfg::kBucket;
+    return unit;
+  };
   read_counts<cfg::kSourceSlices, cfg::kThreads, cfg::kCountBatch>(
       args.common, args.common.window + cfg::kCountsOffset + half * cfg::kCountsHalfBytes,
       cfg::kCountsSourceBytes, generation, shared.prefix);
+  read_choices<cfg::kThreads, cfg::kChoiceBatch>(
+      args.common, generation,
+      [&](int own) -> const uint8_t* {
+        const Unit unit = unit_of(own);
+        if (!unit.exists) return nullptr;
+        return choices + unit.source * cfg::kChoicesSourceBytes +
+               unit.token * cfg::kChoicesTokenBytes;
+      },
+      [&](int own) {
+        const Unit unit = unit_of(own);
+        return Awaited{kPhaseTable, static_cast<uint32_t>(unit.source),
+                       static_cast<uint32_t>(unit.slice % cfg::kSourceSlices)};
+      },
+      shared.choices);
+  if (thread_index() == 0) shared.next_own = 0;
   sync_block();
-  sum_counts<cfg::kThreads>(shared.prefix, first_slice);
+  sum_parts(shared.prefix);
   sync_block();
-  if (warp == 0) place_experts<cfg::kAlignment>(shared.prefix);
+  if (warp == 0) {
+    sum_totals(shared.prefix);
+    place_experts<cfg::kAlignment>(shared.prefix);
+  }
+  sum_slices(shared.prefix);
   sync_block();
 
   uint8_t* const out_rows = static_cast<uint8_t*>(args.rows);
@@ -109,71 +142,57 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   zero_padding<cfg::kThreads, cfg::kBlocks, cfg::kAlignment, cfg::kRowWords>(
       shared.prefix, out_rows, args.row_weights);
 
-  const uint8_t* const choices =
-      args.common.window + cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes;
-  const uint8_t* const choice_flags =
-      args.common.window + cfg::kChoiceFlagsOffset + half * cfg::kChoiceFlagsHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-
-  // The choices of the slices that this block's units touch.
-  for (int slice = thread_index(); slice < cfg::kOwnSlices; slice += cfg::kThreads) {
-    const int source = (first_slice + slice) / cfg::kSourceSlices;
-    if (source >= cfg::kSources) continue;
-    const int source_slice = (first_slice + slice) % cfg::kSourceSlices;
-    // Published by dispatch of `source`, after the slice's choices.
-    shared.prefix.ready[slice] = await_flag_at(
-        args.common, choice_flags + source * cfg::kChoiceFlagsSourceBytes + source_slice * 4,
-        generation,
-        {kPhaseTable, static_cast<uint32_t>(source), static_cast<uint32_t>(source_slice)});
-  }
-  sync_block();
-  // First the rows of this warp's units, which are warp, warp + kWarps, ... of the block's: a lane
-  // a choice.
-#pragma unroll 4
-  for (int i = lane_index(); i < cfg::kWarpUnits * cfg::kTopK; i += 32) {
-    const int own = warp + i / cfg::kTopK * cfg::kWarps;
-    const int k = i % cfg::kTopK;
-    const int unit = first_unit + own;
-    if (own >= cfg::kOwnUnits || unit >= cfg::kUnits) continue;
-    const int source = unit / cfg::kBucket;
-    const int token = unit % cfg::kBucket;
-    const int own_slice = source * cfg::kSourceSlices + token / cfg::kSliceTokens - first_slice;
-    const uint8_t* const choice =
-        choices + source * cfg::kChoicesSourceBytes + token * cfg::kChoicesTokenBytes + k * 8;
-    // Choices whose wait gave up may be under way, or never come.
-    const bool there = shared.prefix.ready[own_slice] != 0;
-    const uint32_t packed = there ? load_word(choice) : kNoChoice;
-    const uint32_t weight = there ? load_word(choice + 4) : 0;
-    const int row = row_of_choice(shared.prefix, own_slice, first_expert, packed);
-    shared.row[own][k] = row;
-    store_word(args.common.workspace + cfg::kUnitRowsOffset +
-                   (static_cast<int64_t>(unit) * cfg::kTopK + k) * 4,
-               static_cast<uint32_t>(row));
-    if (row != kNoRow) store_word(&args.row_weights[row], weight);
-  }
-  sync_warp();  // every lane sees the rows
+  const auto flag_of = [&](const Unit& unit) {
+    return flags + unit.source * cfg::kFlagsSourceBytes + unit.token * 4;
+  };
+  const auto awaited_row = [](const Unit& unit) {
+    return Awaited{kPhaseRow, static_cast<uint32_t>(unit.source), static_cast<uint32_t>(unit.token)};
+  };
+  // A warp makes rows of the choices of a unit, for reply and, lane k choice k's, for itself.
+  const auto place_unit = [&](int own, const Unit& unit) {
+    const int k = lane_index();
+    const uint32_t packed = k < cfg::kTopK ? shared.choices.packed[own][k] : kNoChoice;
+    // Of a token whose choices did not all come nothing is known: it has no rows.
+    const bool whole = lanes_that(packed == kNoPayload) == 0;
+    const int row =
+        whole ? row_of_choice(shared.prefix, unit.slice, first_expert, packed) : kNoRow;
+    const int64_t place = static_cast<int64_t>(unit.source) * cfg::kBucket + unit.token;
+    if (k < cfg::kTopK) {
+      store_word(args.common.workspace + cfg::kUnitRowsOffset + (place * cfg::kTopK + k) * 4,
+                 static_cast<uint32_t>(row));
+      if (row != kNoRow) store_word(&args.row_weights[row], shared.choices.weight[own][k]);
+    }
+    return row;
+  };
   // Exit barrier: this kernel ends, and its epilogue reads rows, when every rank has sent all.
   end_behind_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, generation, kFirstPart);
 
-  // Then the flags of the payload.
-  const auto flag_of = [&](int unit) {
-    const int slice_token = unit % cfg::kBucket % cfg::kSliceTokens;
-    const int flag = unit % cfg::kBucket / cfg::kSliceTokens * cfg::kSliceFlags +
-                     slice_token % cfg::kCopyWarps * cfg::kWarpChunks +
-                     slice_token / cfg::kCopyWarps / cfg::kChunkRows;
-    return flags + unit / cfg::kBucket * cfg::kFlagsSourceBytes + flag * 4;
+  // A warp takes kGroupUnits own units at once, one where few are left, and looks out for all of
+  // them: lane u for the u-th.
+  int group = cfg::kGroupUnits;
+  const auto take_group = [&]() {
+    uint32_t taken = 0;
+    if (lane_index() == 0) taken = take_shared(shared.next_own, static_cast<uint32_t>(group));
+    return static_cast<int>(shuffle(taken, 0));
   };
-  for (int first = warp; first < cfg::kOwnUnits; first += 32 * cfg::kWarps) {
-    const int own = first + lane_index() * cfg::kWarps;
-    const int unit = first_unit + own;
-    if (own >= cfg::kOwnUnits || unit >= cfg::kUnits) continue;
-    bool wanted = false;
-    for (int k = 0; k < cfg::kTopK; ++k) wanted |= shared.row[own][k] != kNoRow;
-    if (!wanted) continue;
-    // Published by dispatch of the unit's source, after the rows of the chunk.
-    await_flag_at(args.common, flag_of(unit), generation,
-                  {kPhaseRow, static_cast<uint32_t>(unit / cfg::kBucket),
-                   static_cast<uint32_t>(unit % cfg::kBucket)});
+#pragma unroll 1
+  for (int first = take_group(); first < cfg::kOwnUnits; first = take_group()) {
+    const int watching = lane_index() < group ? first + lane_index() : cfg::kOwnUnits;
+    const Unit watched = unit_of(watching);
+    uint32_t left = lanes_that(watched.exists);
+    const uint32_t local =
+        lanes_that(watched.exists && chooses_local<cfg::kLocalExperts>(shared.choices, watching,
+                                                                       first_expert));
+    if (first >= cfg::kSingleOwn) group = 1;
+    for (; left != 0; left &= left - 1) {
+      const int u = lowest_bit(left);
+      const Unit unit = unit_of(first + u);
+      place_unit(first + u, unit);
+      if ((local >> u & 1u) == 0) continue;
+      // Published by dispatch of the unit's source, after the row.
+      await_flag_by_warp(args.common, flag_of(unit), generation, awaited_row(unit));
+    }
   }
   if (block_index() == 0 && warp_index() == 0) {
     await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(

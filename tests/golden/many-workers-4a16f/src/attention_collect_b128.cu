@@ -24,8 +24,8 @@ constexpr int64_t kRepliesHalfBytes = 58720256;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 7340032;   // 512 items of 14336 bytes
 constexpr int64_t kReplyRowBytes = 14336;        // a raw row
 constexpr int64_t kFlagsOffset = 118055168;      // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 8192;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 512;       // 128 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 32768;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 

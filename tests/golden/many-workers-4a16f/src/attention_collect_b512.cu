@@ -18,14 +18,14 @@ constexpr int kRowVectors = 896;                 // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;                  // of one row, in flight together
 constexpr int kPieces = 7;                       // rounds of kLaneVectors that a row takes
 constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
-constexpr int kChunkRows = 4;                    // rows under one release flag
+constexpr int kChunkRows = 1;                    // rows under one release flag
 constexpr int64_t kRepliesOffset = 614656;       // region replies of this rank's window
 constexpr int64_t kRepliesHalfBytes = 58720256;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 7340032;   // 512 items of 14336 bytes
 constexpr int64_t kReplyRowBytes = 14336;        // a raw row
 constexpr int64_t kFlagsOffset = 118055168;      // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 8192;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 512;       // 128 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 32768;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 

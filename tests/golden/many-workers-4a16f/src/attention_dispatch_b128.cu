@@ -32,9 +32,9 @@ constexpr int64_t kRowsOffset = 372736;        // region rows of every worker's 
 constexpr int64_t kRowsHalfBytes = 29360128;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 7340032;  // 512 items of 14336 bytes
 constexpr int64_t kInboxRowBytes = 14336;      // a raw row
-constexpr int64_t kFlagsOffset = 59367424;     // region row_flags of every worker's window
-constexpr int64_t kFlagsHalfBytes = 6144;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1536;    // 360 items of 4 bytes
+constexpr int64_t kFlagsOffset = 59496448;     // region row_flags of every worker's window
+constexpr int64_t kFlagsHalfBytes = 8192;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 2048;    // 512 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;             // region done of this rank's window
 constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
 }  // namespace cfg

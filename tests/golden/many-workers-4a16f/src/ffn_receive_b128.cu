@@ -35,9 +35,9 @@ constexpr int64_t kRowsOffset = 372736;        // region rows of this rank's win
 constexpr int64_t kRowsHalfBytes = 29360128;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 7340032;  // 512 items of 14336 bytes
 constexpr int64_t kInboxRowBytes = 14336;      // a raw row
-constexpr int64_t kFlagsOffset = 59367424;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 6144;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 1536;    // 360 items of 4 bytes
+constexpr int64_t kFlagsOffset = 59496448;     // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 2048;    // 512 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 constexpr int64_t kUnitSlotsOffset = 65536;    // region unit_slots of the workspace
 }  // namespace cfg

@@ -16,12 +16,12 @@ constexpr int64_t kRowBytes = 4096;          // 2048 x bf16
 constexpr int kRowVectors = 256;             // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;              // of one row, in flight together
 constexpr int kPieces = 2;                   // rounds of kLaneVectors that a row takes
-constexpr int kChunkRows = 8;                // rows under one release flag
+constexpr int kChunkRows = 1;                // rows under one release flag
 constexpr int64_t kRepliesOffset = 88320;    // region view of this rank's window
 constexpr int64_t kReplyRowBytes = 4096;     // a raw row
 constexpr int64_t kFlagsOffset = 8476928;    // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 1024;    // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 8192;    // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 8192;  // 2048 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
 }  // namespace cfg
 

@@ -17,8 +17,8 @@ constexpr int kChunkRows = 2;                // rows under one release flag
 constexpr int64_t kRepliesOffset = 88320;    // region view of this rank's window
 constexpr int64_t kReplyRowBytes = 4096;     // a raw row
 constexpr int64_t kFlagsOffset = 8476928;    // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 1024;    // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;  // 256 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 8192;    // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 8192;  // 2048 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;   // region destinations of the workspace
 }  // namespace cfg
 

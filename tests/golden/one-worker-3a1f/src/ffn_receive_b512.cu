@@ -35,9 +35,9 @@ constexpr int64_t kRowsOffset = 460800;        // region rows of this rank's win
 constexpr int64_t kRowsHalfBytes = 25165824;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 8388608;  // 2048 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;       // a raw row
-constexpr int64_t kFlagsOffset = 51631104;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 13824;     // by generation parity
-constexpr int64_t kFlagsSourceBytes = 4608;    // 1152 items of 4 bytes
+constexpr int64_t kFlagsOffset = 52022784;     // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 24576;     // by generation parity
+constexpr int64_t kFlagsSourceBytes = 8192;    // 2048 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 

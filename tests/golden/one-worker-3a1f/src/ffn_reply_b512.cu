@@ -26,8 +26,8 @@ constexpr int64_t kRepliesOffset = 88320;       // region view of every source's
 constexpr int64_t kRepliesSlotBytes = 8388608;  // 2048 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;        // a raw row
 constexpr int64_t kFlagsOffset = 8476928;       // region reply_flags of every source's window
-constexpr int64_t kFlagsHalfBytes = 1024;       // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;     // 256 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 8192;     // 2048 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;              // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
 }  // namespace cfg

@@ -18,14 +18,14 @@ constexpr int kRowVectors = 360;                 // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;                  // of one row, in flight together
 constexpr int kPieces = 3;                       // rounds of kLaneVectors that a row takes
 constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
-constexpr int kChunkRows = 2;                    // rows under one release flag
+constexpr int kChunkRows = 1;                    // rows under one release flag
 constexpr int64_t kRepliesOffset = 246016;       // region replies of this rank's window
 constexpr int64_t kRepliesHalfBytes = 11796480;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 5898240;   // 1024 items of 5760 bytes
 constexpr int64_t kReplyRowBytes = 5760;         // a raw row
 constexpr int64_t kFlagsOffset = 23838976;       // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 8192;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 4096;      // 1024 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 

@@ -24,8 +24,8 @@ constexpr int64_t kRepliesHalfBytes = 11796480;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 5898240;   // 1024 items of 5760 bytes
 constexpr int64_t kReplyRowBytes = 5760;         // a raw row
 constexpr int64_t kFlagsOffset = 23838976;       // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 8192;        // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 4096;      // 1024 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 

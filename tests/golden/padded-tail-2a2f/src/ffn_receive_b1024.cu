@@ -1,6 +1,7 @@
 // afdep: padded-tail-2a2f | ffn | receive | bucket 1024 | bulk
-// Sums the counts of all slices, then each warp moves rows from the inbox to the rows of the local
-// experts that they chose, through a ring of shared-memory stages, as the rows' chunks are flagged.
+// Sums the counts of all slices. Then the warps of a block take its units as they become free, about
+// in the order in which they arrive, and move their rows from the inbox to the rows of the local
+// experts that they chose, through a ring of shared-memory stages each.
 #include "afdep/abi.h"
 #include "afdep/bulk.cuh"
 #include "afdep/exchange.cuh"
@@ -9,58 +10,55 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 1024;                     // tokens of one source at most
-constexpr int kSources = 2;                       // attention ranks
-constexpr int kUnits = 2048;                      // 2 sources x 1024 tokens
-constexpr int kTopK = 4;                          // choices of a token
-constexpr int kLocalExperts = 64;                 // 128 experts over 2 workers
-constexpr int kAlignment = 16;                    // rows; an expert starts at a multiple
-constexpr int kThreads = 288;                     // 9 warps
-constexpr int kBoundThreads = 640;                // launched with 288; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 1;                   // leaves 96 registers a thread
-constexpr int kWarps = 9;                         // each moves rows through a ring of its own
-constexpr int kStages = 4;                        // of a ring, a row each
-constexpr int kLead = 2;                          // rows on their way in while an older one goes out
-constexpr int64_t kRowBytes = 5760;               // 2880 x bf16
-constexpr int kRowWords = 1440;                   // two BF16 elements a word
-constexpr int kBlocks = 48;                       // CTAs
-constexpr int64_t kSharedBytes = 214000;          // rings and the prefix table
-constexpr int kOwnUnits = 43;                     // 2048 units over 48 CTAs
-constexpr int kWarpUnits = 5;                     // of them, at most
-constexpr int kSourceSlices = 16;                 // dispatch CTAs of a source
-constexpr int kSliceTokens = 64;                  // tokens of one of them
-constexpr int kOwnSlices = 2;                     // that a CTA's units touch at most
-constexpr int kCopyWarps = 9;                     // of dispatch: token t of a slice is warp t % kCopyWarps's
-constexpr int kChunkRows = 2;                     // rows of a dispatch warp under one release flag
-constexpr int kWarpChunks = 4;                    // chunks of a dispatch warp
-constexpr int kSliceFlags = 36;                   // of the chunks of its copy warps
-constexpr int kCountBatch = 2;                    // count packets of a lane in flight, of 352 in all
-constexpr int64_t kCountsOffset = 23871488;       // region counts of this rank's window
-constexpr int64_t kCountsHalfBytes = 5632;        // by generation parity
-constexpr int64_t kCountsSourceBytes = 2816;      // 16 items of 176 bytes
-constexpr int64_t kRowsOffset = 278528;           // region rows of this rank's window
-constexpr int64_t kRowsHalfBytes = 11796480;      // by generation parity
-constexpr int64_t kRowsSourceBytes = 5898240;     // 1024 items of 5760 bytes
-constexpr int64_t kInboxRowBytes = 5760;          // a raw row
-constexpr int64_t kChoicesOffset = 23882752;      // region choices of this rank's window
-constexpr int64_t kChoicesHalfBytes = 65536;      // by generation parity
-constexpr int64_t kChoicesSourceBytes = 32768;    // 1024 items of 32 bytes
-constexpr int64_t kChoicesTokenBytes = 32;        // 8 a choice, in units of 16
-constexpr int64_t kChoiceFlagsOffset = 24013824;  // region choice_flags of this rank's window
-constexpr int64_t kChoiceFlagsHalfBytes = 512;    // by generation parity
-constexpr int64_t kChoiceFlagsSourceBytes = 256;  // 16 items of 4 bytes
-constexpr int64_t kFlagsOffset = 24014848;        // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4608;         // by generation parity
-constexpr int64_t kFlagsSourceBytes = 2304;       // 576 items of 4 bytes
-constexpr int64_t kUnitRowsOffset = 0;            // region unit_rows of the workspace
+constexpr int kBucket = 1024;                   // tokens of one source at most
+constexpr int kSources = 2;                     // attention ranks
+constexpr int kTopK = 4;                        // choices of a token
+constexpr int kLocalExperts = 64;               // 128 experts over 2 workers
+constexpr int kAlignment = 16;                  // rows; an expert starts at a multiple
+constexpr int kThreads = 288;                   // 9 warps
+constexpr int kBoundThreads = 640;              // launched with 288; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                 // leaves 96 registers a thread
+constexpr int kBlocks = 48;                     // CTAs
+constexpr int kWarps = 9;                       // each moves rows through a ring of its own
+constexpr int kStages = 4;                      // of a ring, a row each
+constexpr int kLead = 2;                        // rows on their way in while an older one goes out
+constexpr int64_t kRowBytes = 5760;             // 2880 x bf16
+constexpr int kRowWords = 1440;                 // two BF16 elements a word
+constexpr int64_t kSharedBytes = 216128;        // rings and the prefix table
+constexpr int kSourceSlices = 16;               // dispatch CTAs of a source
+constexpr int kSliceTokens = 64;                // tokens of one of them
+constexpr int kOwnUnits = 43;                   // 2 sources x 16 slices of tokens over 48 CTAs
+constexpr int kGroupUnits = 5;                  // that a warp takes at once
+constexpr int kSingleOwn = 43;                  // from here on it takes one, so that warps end together
+constexpr int kWidePrefix = 0;                  // counts of more than 16 bits
+constexpr int kCountBatch = 2;                  // count packets of a lane in flight, of 352 in all
+constexpr int kChoiceBatch = 1;                 // choice packets of a lane in flight, of 172 in all
+constexpr int64_t kCountsOffset = 23871488;     // region counts of this rank's window
+constexpr int64_t kCountsHalfBytes = 5632;      // by generation parity
+constexpr int64_t kCountsSourceBytes = 2816;    // 16 items of 176 bytes
+constexpr int64_t kRowsOffset = 278528;         // region rows of this rank's window
+constexpr int64_t kRowsHalfBytes = 11796480;    // by generation parity
+constexpr int64_t kRowsSourceBytes = 5898240;   // 1024 items of 5760 bytes
+constexpr int64_t kInboxRowBytes = 5760;        // a raw row
+constexpr int64_t kChoicesOffset = 23882752;    // region choices of this rank's window
+constexpr int64_t kChoicesHalfBytes = 131072;   // by generation parity
+constexpr int64_t kChoicesSourceBytes = 65536;  // 1024 items of 64 bytes
+constexpr int64_t kChoicesTokenBytes = 64;      // 4 packets
+constexpr int64_t kFlagsOffset = 24144896;      // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 4096;     // 1024 items of 4 bytes
+constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
 }  // namespace cfg
 
 struct Shared {
   alignas(128) uint8_t stage[cfg::kWarps][cfg::kStages][cfg::kRowBytes];
   BulkBarrier loaded[cfg::kWarps][cfg::kStages];
-  int32_t moving[cfg::kWarps][cfg::kStages];  // the own unit whose row is in the stage
-  int32_t row[cfg::kOwnUnits][cfg::kTopK];    // of each own unit, kNoRow for none
-  PrefixTable<cfg::kLocalExperts, cfg::kSources * cfg::kSourceSlices, cfg::kOwnSlices> prefix;
+  int32_t row[cfg::kWarps][cfg::kStages][cfg::kTopK];  // where the row in the stage goes
+  UnitChoices<cfg::kOwnUnits, cfg::kTopK> choices;
+  PrefixTable<cfg::kLocalExperts, cfg::kSources * cfg::kSourceSlices, cfg::kThreads,
+              cfg::kWidePrefix>
+      prefix;
+  uint32_t next_own;  // of the own units, which no warp has taken yet
 };
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
@@ -69,29 +67,61 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     afdep_padded_tail_2a2f_receive_b1024(const __grid_constant__ ReceiveArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();
-  if (thread_index() == 0) {
-    for (int w = 0; w < cfg::kWarps; ++w) {
-      for (int stage = 0; stage < cfg::kStages; ++stage) init_barrier(shared.loaded[w][stage]);
-    }
-    publish_barriers();
-  }
-  sync_block();
+  if (lane_index() < cfg::kStages) init_barrier(shared.loaded[warp][lane_index()]);
+  publish_barriers();
   await_previous_kernel();  // the reply of the exchange before this one
   release_next_kernel();    // the reply may become resident and wait
   const uint32_t generation = opened_generation(args.common);
   const uint32_t half = half_of(generation);
   const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
-  const int first_unit = block_index() * cfg::kOwnUnits;
-  const int first_slice = first_unit / cfg::kBucket * cfg::kSourceSlices +
-                          first_unit % cfg::kBucket / cfg::kSliceTokens;
-
+  const uint8_t* const choices =
+      args.common.window + cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes;
+  // Own unit i of a block is number i * kBlocks + block_index() of all, and number n is token
+  // n / slices of slice n % slices: about the order in which rows arrive.
+  constexpr int kSlices = cfg::kSources * cfg::kSourceSlices;
+  struct Unit {
+    int slice;  // of all sources
+    int source;
+    int token;    // of the source
+    bool exists;  // slices and buckets need not divide alike
+  };
+  const auto unit_of = [](int own) {
+    const int number = own * cfg::kBlocks + block_index();
+    Unit unit;
+    unit.slice = number % kSlices;
+    unit.source = unit.slice / cfg::kSourceSlices;
+    const int of_slice = number / kSlices;
+    unit.token = unit.slice % cfg::kSourceSlices * cfg::kSliceTokens + of_slice;
+    unit.exists = own < cfg::kOwnUnits && of_slice < cfg::kSliceTokens &&
+                  unit.token < cfg::kBucket;
+    return unit;
+  };
   read_counts<cfg::kSourceSlices, cfg::kThreads, cfg::kCountBatch>(
       args.common, args.common.window + cfg::kCountsOffset + half * cfg::kCountsHalfBytes,
       cfg::kCountsSourceBytes, generation, shared.prefix);
+  read_choices<cfg::kThreads, cfg::kChoiceBatch>(
+      args.common, generation,
+      [&](int own) -> const uint8_t* {
+        const Unit unit = unit_of(own);
+        if (!unit.exists) return nullptr;
+        return choices + unit.source * cfg::kChoicesSourceBytes +
+               unit.token * cfg::kChoicesTokenBytes;
+      },
+      [&](int own) {
+        const Unit unit = unit_of(own);
+        return Awaited{kPhaseTable, static_cast<uint32_t>(unit.source),
+                       static_cast<uint32_t>(unit.slice % cfg::kSourceSlices)};
+      },
+      shared.choices);
+  if (thread_index() == 0) shared.next_own = 0;
   sync_block();
-  sum_counts<cfg::kThreads>(shared.prefix, first_slice);
+  sum_parts(shared.prefix);
   sync_block();
-  if (warp == 0) place_experts<cfg::kAlignment>(shared.prefix);
+  if (warp == 0) {
+    sum_totals(shared.prefix);
+    place_experts<cfg::kAlignment>(shared.prefix);
+  }
+  sum_slices(shared.prefix);
   sync_block();
 
   uint8_t* const out_rows = static_cast<uint8_t*>(args.rows);
@@ -100,82 +130,66 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       shared.prefix, out_rows, args.row_weights);
 
   const uint8_t* const inbox = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes;
-  const uint8_t* const choices =
-      args.common.window + cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes;
-  const uint8_t* const choice_flags =
-      args.common.window + cfg::kChoiceFlagsOffset + half * cfg::kChoiceFlagsHalfBytes;
   const uint8_t* const flags = args.common.window + cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes;
-
-  // The choices of the slices that this block's units touch.
-  for (int slice = thread_index(); slice < cfg::kOwnSlices; slice += cfg::kThreads) {
-    const int source = (first_slice + slice) / cfg::kSourceSlices;
-    if (source >= cfg::kSources) continue;
-    const int source_slice = (first_slice + slice) % cfg::kSourceSlices;
-    // Published by dispatch of `source`, after the slice's choices.
-    shared.prefix.ready[slice] = await_flag_at(
-        args.common, choice_flags + source * cfg::kChoiceFlagsSourceBytes + source_slice * 4,
-        generation,
-        {kPhaseTable, static_cast<uint32_t>(source), static_cast<uint32_t>(source_slice)});
-  }
-  sync_block();
-  // First the rows of this warp's units, which are warp, warp + kWarps, ... of the block's: a lane
-  // a choice.
-#pragma unroll 4
-  for (int i = lane_index(); i < cfg::kWarpUnits * cfg::kTopK; i += 32) {
-    const int own = warp + i / cfg::kTopK * cfg::kWarps;
-    const int k = i % cfg::kTopK;
-    const int unit = first_unit + own;
-    if (own >= cfg::kOwnUnits || unit >= cfg::kUnits) continue;
-    const int source = unit / cfg::kBucket;
-    const int token = unit % cfg::kBucket;
-    const int own_slice = source * cfg::kSourceSlices + token / cfg::kSliceTokens - first_slice;
-    const uint8_t* const choice =
-        choices + source * cfg::kChoicesSourceBytes + token * cfg::kChoicesTokenBytes + k * 8;
-    // Choices whose wait gave up may be under way, or never come.
-    const bool there = shared.prefix.ready[own_slice] != 0;
-    const uint32_t packed = there ? load_word(choice) : kNoChoice;
-    const uint32_t weight = there ? load_word(choice + 4) : 0;
-    const int row = row_of_choice(shared.prefix, own_slice, first_expert, packed);
-    shared.row[own][k] = row;
-    store_word(args.common.workspace + cfg::kUnitRowsOffset +
-                   (static_cast<int64_t>(unit) * cfg::kTopK + k) * 4,
-               static_cast<uint32_t>(row));
-    if (row != kNoRow) store_word(&args.row_weights[row], weight);
-  }
-  sync_warp();  // every lane sees the rows
-
-  // Then the payload. Lane j looks out for the j-th of 32 units; whichever has arrived is moved
-  // next.
-  const auto flag_of = [&](int unit) {
-    const int slice_token = unit % cfg::kBucket % cfg::kSliceTokens;
-    const int flag = unit % cfg::kBucket / cfg::kSliceTokens * cfg::kSliceFlags +
-                     slice_token % cfg::kCopyWarps * cfg::kWarpChunks +
-                     slice_token / cfg::kCopyWarps / cfg::kChunkRows;
-    return flags + unit / cfg::kBucket * cfg::kFlagsSourceBytes + flag * 4;
+  const auto flag_of = [&](const Unit& unit) {
+    return flags + unit.source * cfg::kFlagsSourceBytes + unit.token * 4;
   };
+  const auto awaited_row = [](const Unit& unit) {
+    return Awaited{kPhaseRow, static_cast<uint32_t>(unit.source), static_cast<uint32_t>(unit.token)};
+  };
+  // A warp makes rows of the choices of a unit, for reply and, lane k choice k's, for itself.
+  const auto place_unit = [&](int own, const Unit& unit) {
+    const int k = lane_index();
+    const uint32_t packed = k < cfg::kTopK ? shared.choices.packed[own][k] : kNoChoice;
+    // Of a token whose choices did not all come nothing is known: it has no rows.
+    const bool whole = lanes_that(packed == kNoPayload) == 0;
+    const int row =
+        whole ? row_of_choice(shared.prefix, unit.slice, first_expert, packed) : kNoRow;
+    const int64_t place = static_cast<int64_t>(unit.source) * cfg::kBucket + unit.token;
+    if (k < cfg::kTopK) {
+      store_word(args.common.workspace + cfg::kUnitRowsOffset + (place * cfg::kTopK + k) * 4,
+                 static_cast<uint32_t>(row));
+      if (row != kNoRow) store_word(&args.row_weights[row], shared.choices.weight[own][k]);
+    }
+    return row;
+  };
+
   int loads = 0;   // rows that have been sent on their way into a stage
   int stores = 0;  // and on their way out of it
+  // A warp takes kGroupUnits own units at once, one where few are left, and looks out for all of
+  // them: lane u for the u-th.
+  int group = cfg::kGroupUnits;
+  const auto take_group = [&]() {
+    uint32_t taken = 0;
+    if (lane_index() == 0) taken = take_shared(shared.next_own, static_cast<uint32_t>(group));
+    return static_cast<int>(shuffle(taken, 0));
+  };
 #pragma unroll 1
-  for (int first = warp; first < cfg::kOwnUnits; first += 32 * cfg::kWarps) {
-    const int watched = first + lane_index() * cfg::kWarps;
-    bool wanted = false;
-    if (watched < cfg::kOwnUnits && first_unit + watched < cfg::kUnits) {
-      for (int k = 0; k < cfg::kTopK; ++k) wanted |= shared.row[watched][k] != kNoRow;
+  for (int first = take_group(); first < cfg::kOwnUnits; first = take_group()) {
+    const int watching = lane_index() < group ? first + lane_index() : cfg::kOwnUnits;
+    const Unit watched = unit_of(watching);
+    uint32_t left = lanes_that(watched.exists);
+    const uint32_t local =
+        lanes_that(watched.exists && chooses_local<cfg::kLocalExperts>(shared.choices, watching,
+                                                                       first_expert));
+    if (first >= cfg::kSingleOwn) group = 1;
+    for (uint32_t idle = left & ~local; idle != 0; idle &= idle - 1) {
+      const int u = lowest_bit(idle);
+      place_unit(first + u, unit_of(first + u));  // reply finds no rows
     }
-    uint32_t left = lanes_that(wanted);
+    left &= local;
     uint32_t arrived = 0;
     while (left != 0) {
       if (arrived == 0) {
-        const bool mine = (left >> lane_index() & 1u) != 0;
-        arrived = lanes_that(mine && flag_is(flag_of(first_unit + watched), generation));
+        const bool wanted = (left >> lane_index() & 1u) != 0;
+        arrived = lanes_that(wanted && flag_is(flag_of(watched), generation));
         if (arrived == 0 && stores < loads) {
           // Nothing new: meanwhile a row that has been on its way in goes out.
           if (lane_index() == 0) {
             const int stage = stores % cfg::kStages;
             await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
-            const int own = shared.moving[warp][stage];
             for (int k = 0; k < cfg::kTopK; ++k) {
-              const int64_t row = shared.row[own][k];
+              const int64_t row = shared.row[warp][stage][k];
               if (row == kNoRow) continue;
               bulk_store(out_rows + row * cfg::kRowBytes, shared.stage[warp][stage], cfg::kRowBytes);
             }
@@ -185,40 +199,42 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
           continue;
         }
         if (arrived == 0) {
-          // Published by dispatch of the unit's source, after the rows of the chunk.
-          const int unit = first_unit + first + lowest_bit(left) * cfg::kWarps;
-          const Awaited awaited{kPhaseRow, static_cast<uint32_t>(unit / cfg::kBucket),
-                                static_cast<uint32_t>(unit % cfg::kBucket)};
-          const bool here = await_flag_by_warp(args.common, flag_of(unit), generation, awaited);
-          arrived = here ? left & (0u - left) : 0;
-          if (!here) left &= left - 1;
-          if (!here) continue;
+          // Published by dispatch of the unit's source, after the row.
+          const int u = lowest_bit(left);
+          const Unit unit = unit_of(first + u);
+          if (!await_flag_by_warp(args.common, flag_of(unit), generation, awaited_row(unit))) {
+            place_unit(first + u, unit);  // reply asks for the rows
+            left &= left - 1;
+            continue;
+          }
+          arrived = left & (0u - left);
         }
         sync_warp();                          // the lanes' acquires come before lane 0's fence,
         if (lane_index() == 0) fence_bulk();  // and that before its copies read the inbox
       }
-      const int own = first + lowest_bit(arrived) * cfg::kWarps;
+      const int u = lowest_bit(arrived);
       left &= ~(arrived & (0u - arrived));
       arrived &= arrived - 1;
+      const Unit unit = unit_of(first + u);
+      const int row = place_unit(first + u, unit);
+      const int stage = loads % cfg::kStages;
+      sync_warp();  // lane 0 has read where the row that was in the stage went
+      if (lane_index() < cfg::kTopK) shared.row[warp][stage][lane_index()] = row;
       if (lane_index() == 0) {
-        const int unit = first_unit + own;
-        const int stage = loads % cfg::kStages;
         // What left this stage has been read out of it: at most so many stores came after it.
         bulk_await_read<cfg::kStages - 1 - cfg::kLead>();
         bulk_load(shared.stage[warp][stage],
-                  inbox + unit / cfg::kBucket * cfg::kRowsSourceBytes +
-                      unit % cfg::kBucket * cfg::kInboxRowBytes,
+                  inbox + unit.source * cfg::kRowsSourceBytes + unit.token * cfg::kInboxRowBytes,
                   cfg::kRowBytes, shared.loaded[warp][stage]);
-        shared.moving[warp][stage] = own;
       }
+      sync_warp();  // lane 0 sees where the row goes
       ++loads;
       if (loads - stores > cfg::kLead) {
         if (lane_index() == 0) {
           const int stage = stores % cfg::kStages;
           await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
-          const int own = shared.moving[warp][stage];
           for (int k = 0; k < cfg::kTopK; ++k) {
-            const int64_t row = shared.row[own][k];
+            const int64_t row = shared.row[warp][stage][k];
             if (row == kNoRow) continue;
             bulk_store(out_rows + row * cfg::kRowBytes, shared.stage[warp][stage], cfg::kRowBytes);
           }
@@ -232,9 +248,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     if (lane_index() == 0) {
       const int stage = stores % cfg::kStages;
       await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
-      const int own = shared.moving[warp][stage];
       for (int k = 0; k < cfg::kTopK; ++k) {
-        const int64_t row = shared.row[own][k];
+        const int64_t row = shared.row[warp][stage][k];
         if (row == kNoRow) continue;
         bulk_store(out_rows + row * cfg::kRowBytes, shared.stage[warp][stage], cfg::kRowBytes);
       }

@@ -37,9 +37,9 @@ constexpr int64_t kRowsOffset = 278528;        // region rows of this rank's win
 constexpr int64_t kRowsHalfBytes = 11796480;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 5898240;  // 1024 items of 5760 bytes
 constexpr int64_t kInboxRowBytes = 5760;       // a raw row
-constexpr int64_t kFlagsOffset = 24014848;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4608;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 2304;    // 576 items of 4 bytes
+constexpr int64_t kFlagsOffset = 24144896;     // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;      // by generation parity
+constexpr int64_t kFlagsSourceBytes = 4096;    // 1024 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 

@@ -32,9 +32,9 @@ constexpr int64_t kRowsOffset = 235520;         // region rows of every worker's
 constexpr int64_t kRowsHalfBytes = 20971520;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 10485760;  // 1024 items of 10240 bytes
 constexpr int64_t kInboxRowBytes = 10240;       // a raw row
-constexpr int64_t kFlagsOffset = 42251264;      // region row_flags of every worker's window
-constexpr int64_t kFlagsHalfBytes = 4608;       // by generation parity
-constexpr int64_t kFlagsSourceBytes = 2304;     // 560 items of 4 bytes
+constexpr int64_t kFlagsOffset = 42315776;      // region row_flags of every worker's window
+constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 4096;     // 1024 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;              // region done of this rank's window
 constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
 }  // namespace cfg

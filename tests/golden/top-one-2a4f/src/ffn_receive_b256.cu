@@ -35,9 +35,9 @@ constexpr int64_t kRowsOffset = 235520;         // region rows of this rank's wi
 constexpr int64_t kRowsHalfBytes = 20971520;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 10485760;  // 1024 items of 10240 bytes
 constexpr int64_t kInboxRowBytes = 10240;       // a raw row
-constexpr int64_t kFlagsOffset = 42251264;      // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 4608;       // by generation parity
-constexpr int64_t kFlagsSourceBytes = 2304;     // 560 items of 4 bytes
+constexpr int64_t kFlagsOffset = 42315776;      // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 4096;     // 1024 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
 constexpr int64_t kUnitSlotsOffset = 8192;      // region unit_slots of the workspace
 }  // namespace cfg

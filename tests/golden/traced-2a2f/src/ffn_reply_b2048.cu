@@ -1,10 +1,12 @@
 // afdep: traced-2a2f | ffn | reply | bucket 2048 | bulk
 // Sums each token's rows on this worker, in top-k order, and sends the sum back to its source.
 // Rows come through rings of shared-memory stages, pieces of kPieceBytes; replies leave from
-// registers as raw rows; one release flag a source and chunk of rows says that they are there.
+// registers as raw rows. The last warp says with a release flag a reply that it is there, so that no
+// warp that sums waits for its stores to arrive.
 #include "afdep/abi.h"
 #include "afdep/bulk.cuh"
 #include "afdep/exchange.cuh"
+#include "afdep/mail.cuh"
 #include "afdep/row.cuh"
 #include "afdep/trace.cuh"
 
@@ -14,27 +16,27 @@ namespace cfg {
 constexpr int kBucket = 2048;                    // tokens of one source at most
 constexpr int kSources = 2;                      // attention ranks
 constexpr int kTopK = 8;                         // choices of a token
-constexpr int kThreads = 384;                    // 12 warps
-constexpr int kBoundThreads = 384;               // 12 warps
-constexpr int kBlocksPerSm = 1;                  // leaves 168 registers a thread
-constexpr int kWarps = 12;                       // each takes pieces of rows through a ring of its own
+constexpr int kThreads = 416;                    // 13 warps
+constexpr int kBoundThreads = 416;               // 13 warps
+constexpr int kBlocksPerSm = 1;                  // leaves 152 registers a thread
+constexpr int kSumWarps = 12;                    // each sums through a ring of its own; the last warp flags replies
 constexpr int kStages = 4;                       // of a ring, a piece each
 constexpr int64_t kRowBytes = 4096;              // 2048 x bf16
 constexpr int kRowVectors = 256;                 // 16-byte vectors of a row
 constexpr int kLaneVectors = 8;                  // of one row, in flight together
 constexpr int kPieces = 1;                       // of a row
 constexpr int64_t kPieceBytes = 4096;            // 32 lanes x kLaneVectors x 16
-constexpr int64_t kSharedBytes = 197632;         // rings
-constexpr int kChunkRows = 8;                    // rows under one release flag
-constexpr int kChunks = 512;                     // 256 of each source
+constexpr int kMailSlots = 2;                    // replies of a warp stored and not yet flagged, at most
+constexpr int64_t kSharedBytes = 198208;         // rings and mail
+constexpr int kUnits = 4096;                     // 2 sources x 2048 tokens
 constexpr int kBlocks = 24;                      // CTAs
 constexpr int64_t kRepliesOffset = 22784;        // region replies of every source's window
 constexpr int64_t kRepliesHalfBytes = 16777216;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 8388608;   // 2048 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;         // a raw row
 constexpr int64_t kFlagsOffset = 33577216;       // region reply_flags of every source's window
-constexpr int64_t kFlagsHalfBytes = 2048;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 8192;      // 2048 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;               // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
 constexpr int64_t kTraceOffset = 327680;         // region trace of the workspace
@@ -43,17 +45,17 @@ constexpr int kTraceWarps = 16;                  // places a block, the same in 
 }  // namespace cfg
 
 struct Work {
-  int32_t chunk;  // of all sources
-  int16_t token;  // of the chunk
+  int32_t unit;   // source + token * kSources
   int16_t piece;  // of the row
-  int32_t rows;   // that are summed
+  int16_t rows;   // that are summed
 };
 
 struct Shared {
-  alignas(128) uint8_t stage[cfg::kWarps][cfg::kStages][cfg::kPieceBytes];
-  BulkBarrier loaded[cfg::kWarps][cfg::kStages];
-  uint32_t next_chunk;                   // of the block's, which no warp has taken yet
-  Work work[cfg::kWarps][cfg::kStages];  // what the stages' rows belong to, oldest first
+  alignas(128) uint8_t stage[cfg::kSumWarps][cfg::kStages][cfg::kPieceBytes];
+  BulkBarrier loaded[cfg::kSumWarps][cfg::kStages];
+  Mailbox<cfg::kMailSlots> stored[cfg::kSumWarps];  // units whose replies have been stored
+  Work work[cfg::kSumWarps][cfg::kStages];  // what the stages' rows belong to, oldest first
+  uint32_t next_unit;                       // of the block's, which no warp has taken yet
 };
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
@@ -63,132 +65,125 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   WarpTrace<cfg::kTraceOffset, cfg::kTraceExchangeBytes, cfg::kTraceWarps> trace;
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();
-  if (thread_index() == 0) {
-    for (int w = 0; w < cfg::kWarps; ++w) {
-      for (int stage = 0; stage < cfg::kStages; ++stage) init_barrier(shared.loaded[w][stage]);
-    }
-    publish_barriers();
-    shared.next_chunk = 0;
+  const auto source_of = [](int unit) { return unit % cfg::kSources; };
+  const auto token_of = [](int unit) { return unit / cfg::kSources; };
+  const auto lane_row_of = [&](int unit) {
+    if (unit >= cfg::kUnits) return kNoRow;
+    return load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset,
+                                     source_of(unit) * cfg::kBucket + token_of(unit));
+  };
+  if (warp < cfg::kSumWarps) {
+    if (lane_index() < cfg::kStages) init_barrier(shared.loaded[warp][lane_index()]);
+    init_mailbox(shared.stored[warp]);
   }
-  sync_block();
+  publish_barriers();
+  if (thread_index() == 0) shared.next_unit = cfg::kSumWarps;
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   trace.awaited();
   release_next_kernel();    // the next receive may become resident and wait
-  fence_bulk();             // they used ordinary stores
+  // Ordinary stores wrote the rows: one fence for the block, and the barrier hands it on.
+  if (warp == cfg::kSumWarps) fence_bulk();
+  int next_unit = warp * cfg::kBlocks + block_index();  // each warp's first
+  int next_rows = warp < cfg::kSumWarps ? lane_row_of(next_unit) : kNoRow;
   const uint32_t generation = started_generation(args.common);
+  sync_block();
   trace.open(args.common.workspace, generation);
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
 
-  // Blocks take chunks in turn, and sources take turns within them, so that tokens are answered
-  // about in the order in which collect asks for them. Within a block warps take chunks as they
-  // become free: how many rows a token has here is a matter of routing.
-  const auto take_chunk = [&]() {
-    uint32_t taken = 0;
-    if (lane_index() == 0) taken = take_shared(shared.next_chunk);
-    return static_cast<int>(shuffle(taken, 0)) * cfg::kBlocks + block_index();
-  };
-  const auto source_of = [](int chunk) { return chunk % cfg::kSources; };
-  const auto token_of = [](int chunk, int i) {
-    return chunk / cfg::kSources * cfg::kChunkRows + i;
-  };
-  const auto lane_row_of = [&](int chunk, int i) {
-    const int token = token_of(chunk, i);
-    if (chunk >= cfg::kChunks || token >= cfg::kBucket) return kNoRow;
-    return load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset,
-                                     source_of(chunk) * cfg::kBucket + token);
-  };
+  if (warp == cfg::kSumWarps) {
+    flag_mail(shared.stored, [&](int unit) {
+      const int64_t flag = cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes +
+                           args.common.index * cfg::kFlagsWorkerBytes + token_of(unit) * 4;
+      store_flag_at(args.common.peer[source_of(unit)] + flag, generation);  // awaited by collect
+    });
+  } else {
+    // Blocks take tokens in turn, and sources take turns within them, so that tokens are answered
+    // about in the order in which collect asks for them. Within a block warps take tokens as they
+    // become free: how many rows a token has here is a matter of routing.
+    const auto take_unit = [&]() {
+      uint32_t taken = 0;
+      if (lane_index() == 0) taken = take_shared(shared.next_unit);
+      return static_cast<int>(shuffle(taken, 0)) * cfg::kBlocks + block_index();
+    };
+    uint32_t sent = 0;  // units that this warp has handed to the flagging warp
+    const auto hand_over = [&](int unit) {
+      sync_warp();  // all lanes' stores come before lane 0's arrival
+      if (lane_index() == 0) send_mail(shared.stored[warp], sent, unit);
+      ++sent;
+    };
 
-  // Feeding: the next row's next piece goes into the next stage.
-  int loads = 0;
-  int queued = 0;                 // pieces of tokens that have begun to be fed
-  int next_chunk = take_chunk();  // the token that is fed after this one,
-  int next_token = 0;
-  int next_rows = lane_row_of(next_chunk, 0);  // and lane k's row of it
-  int rows_now = kNoRow;                       // the token that is being fed: lane k's row,
-  uint32_t chosen = 0;                         // the lanes that have one,
-  uint32_t left = 0;                           // those not fed for this piece,
-  int piece = cfg::kPieces;                    // and the piece
-  Work now{};
-  const auto feed = [&]() {
-    while (left == 0) {
-      if (piece + 1 < cfg::kPieces) {
-        ++piece;
-      } else {
-        if (next_chunk >= cfg::kChunks) return;
-        rows_now = next_rows;
-        chosen = lanes_with_row(rows_now);
-        now = Work{next_chunk, static_cast<int16_t>(next_token), 0, count_bits(chosen)};
-        if (++next_token == cfg::kChunkRows) {
-          next_chunk = take_chunk();
-          next_token = 0;
+    // Feeding: the next row's next piece goes into the next stage.
+    int loads = 0;
+    int queued = 0;            // pieces of tokens that have begun to be fed
+    int rows_now = kNoRow;     // the token that is being fed: lane k's row,
+    uint32_t chosen = 0;       // the lanes that have one,
+    uint32_t left = 0;         // those not fed for this piece,
+    int piece = cfg::kPieces;  // and the piece
+    Work now{};
+    const auto feed = [&]() {
+      while (left == 0) {
+        if (piece + 1 < cfg::kPieces) {
+          ++piece;
+        } else {
+          if (next_unit >= cfg::kUnits) return;
+          rows_now = next_rows;
+          chosen = lanes_with_row(rows_now);
+          now = Work{next_unit, 0, static_cast<int16_t>(count_bits(chosen))};
+          next_unit = take_unit();
+          next_rows = lane_row_of(next_unit);
+          if (chosen == 0) continue;
+          piece = 0;
         }
-        next_rows = lane_row_of(next_chunk, next_token);
-        if (chosen == 0) continue;
-        piece = 0;
+        left = chosen;
+        now.piece = static_cast<int16_t>(piece);
+        if (lane_index() == 0) shared.work[warp][queued % cfg::kStages] = now;
+        ++queued;
       }
-      left = chosen;
-      now.piece = static_cast<int16_t>(piece);
-      if (lane_index() == 0) shared.work[warp][queued % cfg::kStages] = now;
-      ++queued;
-    }
-    const int64_t row =
-        static_cast<int>(shuffle(static_cast<uint32_t>(rows_now), lowest_bit(left)));
-    left &= left - 1;
-    if (lane_index() == 0) {
-      const int stage = loads % cfg::kStages;
-      bulk_load(shared.stage[warp][stage], rows + row * cfg::kRowBytes + piece * cfg::kPieceBytes,
-                piece_bytes<cfg::kRowBytes, cfg::kPieceBytes>(piece), shared.loaded[warp][stage]);
-    }
-    ++loads;
-  };
+      const int64_t row =
+          static_cast<int>(shuffle(static_cast<uint32_t>(rows_now), lowest_bit(left)));
+      left &= left - 1;
+      if (lane_index() == 0) {
+        const int stage = loads % cfg::kStages;
+        bulk_load(shared.stage[warp][stage],
+                  rows + row * cfg::kRowBytes + piece * cfg::kPieceBytes,
+                  piece_bytes<cfg::kRowBytes, cfg::kPieceBytes>(piece),
+                  shared.loaded[warp][stage]);
+      }
+      ++loads;
+    };
 #pragma unroll 1
-  for (int i = 0; i < cfg::kStages; ++i) feed();
+    for (int i = 0; i < cfg::kStages; ++i) feed();
 
-  int sums = 0;         // stages that have been added up
-  int open_chunk = -1;  // the chunk whose replies are being sent
+    int sums = 0;  // stages that have been added up
 #pragma unroll 1
-  for (int done = 0; done < queued; ++done) {
-    sync_warp();  // lane 0 has described the work
-    const Work work = shared.work[warp][done % cfg::kStages];
-    const int source = source_of(work.chunk);
-    const int token = token_of(work.chunk, work.token);
-    if (work.chunk != open_chunk) {
-      sync_warp();  // all lanes' stores come before the release below
-      if (open_chunk >= 0 && lane_index() == 0) {
-        release_flag(args.common.peer[source_of(open_chunk)] + cfg::kFlagsOffset +
-                         half * cfg::kFlagsHalfBytes + args.common.index * cfg::kFlagsWorkerBytes +
-                         open_chunk / cfg::kSources * 4,
-                     generation);  // awaited by collect
+    for (int done = 0; done < queued; ++done) {
+      sync_warp();  // lane 0 has described the work
+      const Work work = shared.work[warp][done % cfg::kStages];
+      const int source = source_of(work.unit);
+      const int token = token_of(work.unit);
+      RowSum<4 * cfg::kLaneVectors> sum;
+#pragma unroll 1
+      for (int i = 0; i < work.rows; ++i) {
+        const int stage = sums % cfg::kStages;
+        await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(sums / cfg::kStages) & 1u);
+        add_staged<cfg::kLaneVectors>(sum, shared.stage[warp][stage]);
+        ++sums;
+        sync_warp();  // all lanes have read the stage
+        feed();
       }
-      open_chunk = work.chunk;
+      const uint32_t slot = args.common.index;
+      uint8_t* const to = args.common.peer[source] + cfg::kRepliesOffset +
+                          half * cfg::kRepliesHalfBytes + slot * cfg::kRepliesSlotBytes +
+                          token * cfg::kReplyRowBytes;
+      store_piece<cfg::kRowVectors>(to, work.piece * 32 * cfg::kLaneVectors + lane_index(),
+                                    rounded<cfg::kLaneVectors>(sum));
+      if (work.piece == cfg::kPieces - 1) hand_over(work.unit);
+      trace.first(kTraceFirstReply);
     }
-    RowSum<4 * cfg::kLaneVectors> sum;
-#pragma unroll 1
-    for (int i = 0; i < work.rows; ++i) {
-      const int stage = sums % cfg::kStages;
-      await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(sums / cfg::kStages) & 1u);
-      add_staged<cfg::kLaneVectors>(sum, shared.stage[warp][stage]);
-      ++sums;
-      sync_warp();  // all lanes have read the stage
-      feed();
-    }
-    const uint32_t slot = args.common.index;
-    uint8_t* const to = args.common.peer[source] + cfg::kRepliesOffset +
-                        half * cfg::kRepliesHalfBytes + slot * cfg::kRepliesSlotBytes +
-                        token * cfg::kReplyRowBytes;
-    store_piece<cfg::kRowVectors>(to, work.piece * 32 * cfg::kLaneVectors + lane_index(),
-                                  rounded<cfg::kLaneVectors>(sum));
-    trace.first(kTraceFirstReply);
+    hand_over(kLastMail);
+    trace.mark(kTraceRepliesSent);
   }
-  sync_warp();  // all lanes' stores come before the release below
-  if (open_chunk >= 0 && lane_index() == 0) {
-    release_flag(args.common.peer[source_of(open_chunk)] + cfg::kFlagsOffset +
-                     half * cfg::kFlagsHalfBytes + args.common.index * cfg::kFlagsWorkerBytes +
-                     open_chunk / cfg::kSources * 4,
-                 generation);  // awaited by collect
-  }
-  trace.mark(kTraceRepliesSent);
   // Receive has ended, so every inbox word of this generation is read: each source may write this
   // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
   // dispatch, two generations on.

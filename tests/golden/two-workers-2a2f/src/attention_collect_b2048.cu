@@ -18,14 +18,14 @@ constexpr int kRowVectors = 256;                 // 16-byte vectors of a row
 constexpr int kLaneVectors = 4;                  // of one row, in flight together
 constexpr int kPieces = 2;                       // rounds of kLaneVectors that a row takes
 constexpr int kRowsInFlight = 2;                 // replies in a lane's registers
-constexpr int kChunkRows = 8;                    // rows under one release flag
+constexpr int kChunkRows = 1;                    // rows under one release flag
 constexpr int64_t kRepliesOffset = 2818304;      // region replies of this rank's window
 constexpr int64_t kRepliesHalfBytes = 16777216;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 8388608;   // 2048 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;         // a raw row
 constexpr int64_t kFlagsOffset = 36372736;       // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 8192;      // 2048 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 

@@ -24,8 +24,8 @@ constexpr int64_t kRepliesHalfBytes = 16777216;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 8388608;   // 2048 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;         // a raw row
 constexpr int64_t kFlagsOffset = 36372736;       // region reply_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 2048;        // by generation parity
-constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
+constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
+constexpr int64_t kFlagsWorkerBytes = 8192;      // 2048 items of 4 bytes
 constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 

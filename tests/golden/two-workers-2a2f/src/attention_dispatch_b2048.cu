@@ -1,60 +1,57 @@
 // afdep: two-workers-2a2f | attention | dispatch | bucket 2048 | bulk
-// Each block owns a slice of the tokens. Its copy warps move rows through rings of shared-memory
-// stages straight into the workers' inboxes once all warps have ranked the slice's choices and sent
-// them, with their counts ahead. One release flag a worker and chunk of rows says that the rows are
-// there.
+// Each block owns a slice of the tokens. Its copy warps rank the slice's choices and send them, with
+// their counts ahead; then they move rows through rings of shared-memory stages straight into the
+// workers' inboxes. The last warp says with a flag a row that it is there.
 #include "afdep/abi.h"
 #include "afdep/bulk.cuh"
 #include "afdep/exchange.cuh"
+#include "afdep/mail.cuh"
 #include "afdep/slice.cuh"
 
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 2048;                     // tokens of one source at most
-constexpr int kTopK = 8;                          // choices of a token
-constexpr int kExperts = 128;                     // ids are -1 or less than this
-constexpr int kExpertsPerWorker = 64;             // 128 experts over 2 workers
-constexpr int kWorkers = 2;                       // FFN ranks
-constexpr int kThreads = 416;                     // 13 warps
-constexpr int kBoundThreads = 640;                // launched with 416; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 1;                   // leaves 96 registers a thread
-constexpr int kWarps = 13;                        // all rank and send choices; the last one has no ring
-constexpr int kCopyWarps = 12;                    // each moves rows through a ring of its own
-constexpr int kStages = 4;                        // of a ring, a row each
-constexpr int64_t kRowBytes = 4096;               // 2048 x bf16
-constexpr int64_t kSharedBytes = 207024;          // rings and the slice's table
-constexpr int kRouteBatch = 7;                    // tokens of a warp whose ids are in flight
-constexpr int kSliceTokens = 86;                  // 2048 tokens over 24 CTAs
-constexpr int kChunkRows = 2;                     // rows of a warp under one release flag
-constexpr int kWarpChunks = 4;                    // chunks of a warp
-constexpr int kSliceFlags = 48;                   // of the chunks of its copy warps
-constexpr int kCountPackets = 11;                 // of a slice for one worker: six experts each
-constexpr int64_t kCountsOffset = 36503552;       // region counts of every worker's window
-constexpr int64_t kCountsHalfBytes = 8704;        // by generation parity
-constexpr int64_t kCountsSourceBytes = 4352;      // 24 items of 176 bytes
-constexpr int64_t kRowsOffset = 2949120;          // region rows of every worker's window
-constexpr int64_t kRowsHalfBytes = 16777216;      // by generation parity
-constexpr int64_t kRowsSourceBytes = 8388608;     // 2048 items of 4096 bytes
-constexpr int64_t kInboxRowBytes = 4096;          // a raw row
-constexpr int64_t kChoicesOffset = 36520960;      // region choices of every worker's window
-constexpr int64_t kChoicesHalfBytes = 262144;     // by generation parity
-constexpr int64_t kChoicesSourceBytes = 131072;   // 2048 items of 64 bytes
-constexpr int64_t kChoicesTokenBytes = 64;        // 8 a choice, in units of 16
-constexpr int64_t kChoiceFlagsOffset = 37045248;  // region choice_flags of every worker's window
-constexpr int64_t kChoiceFlagsHalfBytes = 512;    // by generation parity
-constexpr int64_t kChoiceFlagsSourceBytes = 256;  // 24 items of 4 bytes
-constexpr int64_t kFlagsOffset = 37046272;        // region row_flags of every worker's window
-constexpr int64_t kFlagsHalfBytes = 9216;         // by generation parity
-constexpr int64_t kFlagsSourceBytes = 4608;       // 1152 items of 4 bytes
-constexpr int64_t kDoneOffset = 0;                // region done of this rank's window
-constexpr int64_t kDestinationsOffset = 0;        // region destinations of the workspace
+constexpr int kBucket = 2048;                    // tokens of one source at most
+constexpr int kTopK = 8;                         // choices of a token
+constexpr int kExperts = 128;                    // ids are -1 or less than this
+constexpr int kExpertsPerWorker = 64;            // 128 experts over 2 workers
+constexpr int kWorkers = 2;                      // FFN ranks
+constexpr int kThreads = 416;                    // 13 warps
+constexpr int kBoundThreads = 640;               // launched with 416; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 1;                  // leaves 96 registers a thread
+constexpr int kCopyWarps = 12;                   // send choices, then rows by a ring each; the last warp sends counts
+constexpr int kStages = 4;                       // of a ring, a row each
+constexpr int64_t kRowBytes = 4096;              // 2048 x bf16
+constexpr int64_t kSharedBytes = 207344;         // rings and the slice's table
+constexpr int kSegmentTokens = 8;                // of the slice: a warp ranks them
+constexpr int kRouteBatch = 2;                   // ids of a lane in flight
+constexpr int kSliceTokens = 86;                 // 2048 tokens over 24 CTAs
+constexpr int kMailSlots = 2;                    // rows of a warp arrived and not yet flagged, at most
+constexpr int kCountPackets = 11;                // of a slice for one worker: six experts each
+constexpr int64_t kCountsOffset = 36503552;      // region counts of every worker's window
+constexpr int64_t kCountsHalfBytes = 8704;       // by generation parity
+constexpr int64_t kCountsSourceBytes = 4352;     // 24 items of 176 bytes
+constexpr int64_t kRowsOffset = 2949120;         // region rows of every worker's window
+constexpr int64_t kRowsHalfBytes = 16777216;     // by generation parity
+constexpr int64_t kRowsSourceBytes = 8388608;    // 2048 items of 4096 bytes
+constexpr int64_t kInboxRowBytes = 4096;         // a raw row
+constexpr int64_t kChoicesOffset = 36520960;     // region choices of every worker's window
+constexpr int64_t kChoicesHalfBytes = 393216;    // by generation parity
+constexpr int64_t kChoicesSourceBytes = 196608;  // 2048 items of 96 bytes
+constexpr int kChoicePackets = 6;                // of a token: three choices or weights each
+constexpr int64_t kChoicesTokenBytes = 96;       // 6 packets
+constexpr int64_t kFlagsOffset = 37307392;       // region row_flags of every worker's window
+constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
+constexpr int64_t kFlagsSourceBytes = 8192;      // 2048 items of 4 bytes
+constexpr int64_t kDoneOffset = 0;               // region done of this rank's window
+constexpr int64_t kDestinationsOffset = 0;       // region destinations of the workspace
 }  // namespace cfg
 
 struct Shared {
   alignas(128) uint8_t stage[cfg::kCopyWarps][cfg::kStages][cfg::kRowBytes];
   BulkBarrier loaded[cfg::kCopyWarps][cfg::kStages];
-  SliceTable<cfg::kExperts, cfg::kSliceTokens, cfg::kTopK, cfg::kWarps> slice;
+  Mailbox<cfg::kMailSlots> sent[cfg::kCopyWarps];  // tokens whose rows are in the inboxes
+  SliceTable<cfg::kExperts, cfg::kSliceTokens, cfg::kTopK, cfg::kCopyWarps> slice;
 };
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
@@ -63,12 +60,11 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     afdep_two_workers_2a2f_dispatch_b2048(const __grid_constant__ DispatchArgs args) {
   Shared& shared = shared_memory<Shared>();
   const int warp = warp_index();
-  if (thread_index() == 0) {
-    for (int w = 0; w < cfg::kCopyWarps; ++w) {
-      for (int stage = 0; stage < cfg::kStages; ++stage) init_barrier(shared.loaded[w][stage]);
-    }
-    publish_barriers();
+  if (warp < cfg::kCopyWarps) {
+    if (lane_index() < cfg::kStages) init_barrier(shared.loaded[warp][lane_index()]);
+    init_mailbox(shared.sent[warp]);
   }
+  publish_barriers();
   clear_counts<cfg::kThreads>(shared.slice);
   sync_block();
   await_previous_kernel();  // the collect of the exchange before this one
@@ -92,52 +88,63 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
                           args.common.index * cfg::kChoicesSourceBytes +
                           first_token * cfg::kChoicesTokenBytes;
   const int64_t flags = cfg::kFlagsOffset + half * cfg::kFlagsHalfBytes +
-                        args.common.index * cfg::kFlagsSourceBytes +
-                        block_index() * cfg::kSliceFlags * 4;
-  const int64_t choice_flag = cfg::kChoiceFlagsOffset + half * cfg::kChoiceFlagsHalfBytes +
-                              args.common.index * cfg::kChoiceFlagsSourceBytes + block_index() * 4;
+                        args.common.index * cfg::kFlagsSourceBytes + first_token * 4;
 
-  // The ids are on the path of every rank's first row, so they are asked for before the rows are.
-  int64_t choice[cfg::kRouteBatch];
-  uint32_t weight[cfg::kRouteBatch];
-  const auto load_routes = [&](int first) {
+  if (warp == cfg::kCopyWarps) {
+    // Worker w may still read this half for generation - 2: its done word says when it has ended.
+    // The block barriers below hand that on to the warps that write.
+    await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation);
+  } else {
+    // A warp's segment of the slice, kStepTokens tokens a step: lane g * kTopK + k holds choice k of
+    // the step's token g. The ids are on the path of every rank's first row, so they are asked for
+    // before the rows are.
+    constexpr int kStepTokens = 32 / cfg::kTopK;
+    const int group = lane_index() / cfg::kTopK;
+    const int k = lane_index() % cfg::kTopK;
+    const auto token_of = [&](int step) {  // of the slice, negative for none
+      const int of_segment = step * kStepTokens + group;
+      const int token = warp * cfg::kSegmentTokens + of_segment;
+      const bool held = group < kStepTokens && of_segment < cfg::kSegmentTokens &&
+                        token < cfg::kSliceTokens;
+      return held ? token : -1;
+    };
+    int64_t choice[cfg::kRouteBatch];
+    uint32_t weight[cfg::kRouteBatch];
+    const auto load_routes = [&](int first) {
 #pragma unroll
-    for (int i = 0; i < cfg::kRouteBatch; ++i) {
-      const int token = first_token + first + i * cfg::kWarps;
-      choice[i] = load_choice<int64_t, cfg::kTopK>(args.ids, token, all_tokens);
-      weight[i] = load_weight<cfg::kTopK>(args.weights, token, all_tokens);
-    }
-  };
-  load_routes(warp);
-  // Copy warp w takes tokens w, w + kCopyWarps, ... of the slice. Its first rows travel while the
-  // routes are read.
-  if (warp < cfg::kCopyWarps && lane_index() == 0) {
-    fence_bulk();  // whoever wrote x used ordinary stores
-    for (int i = 0; i < cfg::kStages; ++i) {
-      const int token = warp + i * cfg::kCopyWarps;
-      if (token < tokens) {
-        bulk_load(shared.stage[warp][i], x + token * cfg::kRowBytes, cfg::kRowBytes,
-                  shared.loaded[warp][i]);
+      for (int i = 0; i < cfg::kRouteBatch; ++i) {
+        const int token = token_of(first + i);
+        const int from = token < 0 ? all_tokens : first_token + token;
+        choice[i] = load_choice_of<int64_t, cfg::kTopK>(args.ids, from, k, all_tokens);
+        weight[i] = load_weight_of<cfg::kTopK>(args.weights, from, k, all_tokens);
+      }
+    };
+    load_routes(0);
+    // Copy warp w takes tokens w, w + kCopyWarps, ... of the slice. Its first rows travel while the
+    // routes are read.
+    if (lane_index() == 0) {
+      fence_bulk();  // whoever wrote x used ordinary stores
+      for (int i = 0; i < cfg::kStages; ++i) {
+        const int token = warp + i * cfg::kCopyWarps;
+        if (token < tokens) {
+          bulk_load(shared.stage[warp][i], x + token * cfg::kRowBytes, cfg::kRowBytes,
+                    shared.loaded[warp][i]);
+        }
       }
     }
-  }
 #pragma unroll 1
-  for (int first = warp; first < cfg::kSliceTokens; first += cfg::kWarps * cfg::kRouteBatch) {
-    if (first != warp) load_routes(first);
+    for (int first = 0; first * kStepTokens < cfg::kSegmentTokens; first += cfg::kRouteBatch) {
+      if (first != 0) load_routes(first);
 #pragma unroll
-    for (int i = 0; i < cfg::kRouteBatch; ++i) {
-      const int token = first + i * cfg::kWarps;
-      if (token >= cfg::kSliceTokens) continue;
-      // Beyond this source's tokens lie other slices' and nobody's: they have no experts here.
-      const int expert = checked_route<cfg::kExperts, RouteCheck::kReport>(
-          args.common, choice[i], first_token + token, generation);
-      const Destinations to = destinations<cfg::kExpertsPerWorker>(expert);
-      if (lane_index() < cfg::kTopK) {
-        shared.slice.packed[token * cfg::kTopK + lane_index()] =
-            static_cast<uint32_t>(expert) & 0xffffu;
-        shared.slice.weight[token * cfg::kTopK + lane_index()] = weight[i];
-      }
-      if (lane_index() == 0) {
+      for (int i = 0; i < cfg::kRouteBatch; ++i) {
+        const int token = token_of(first + i);
+        // Beyond this source's tokens lie other slices' and nobody's: they have no experts here.
+        const int expert = checked_choice<cfg::kExperts, RouteCheck::kReport>(
+            args.common, choice[i], Choice{first_token + token, k, group}, generation);
+        const Destinations to = destinations_among<cfg::kExpertsPerWorker, cfg::kTopK>(expert);
+        rank_choices(shared.slice, warp, token < 0 ? -1 : token * cfg::kTopK + k, expert,
+                     weight[i]);
+        if (token < 0 || k != 0) continue;
         shared.slice.destinations[token] = to.mask;
         if (first_token + token < cfg::kBucket) {
           store_destinations(args.common.workspace + cfg::kDestinationsOffset, first_token + token,
@@ -146,10 +153,6 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       }
     }
   }
-  // Worker w may still read this half for generation - 2: its done word says when it has ended.
-  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation);
-  sync_block();
-  rank_segment(shared.slice, warp);
   sync_block();
   sum_segments<cfg::kThreads>(shared.slice);
   sync_block();
@@ -164,70 +167,59 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
                        (block_index() * cfg::kCountPackets + packet) * kPacketBytes,
                    p);  // awaited by receive
     }
-  }
-  // Every worker gets the choices of every token, so that none reads what an earlier exchange left.
-#pragma unroll 1
-  for (int i = thread_index(); i < cfg::kSliceTokens * cfg::kTopK; i += cfg::kThreads) {
-    const int token = i / cfg::kTopK;
-    if (first_token + token >= cfg::kBucket) continue;
-    const uint32_t packed = ranked_choice(shared.slice, i);
-    const uint32_t weight_bits = shared.slice.weight[i];
-    const int64_t place = choices + token * cfg::kChoicesTokenBytes + i % cfg::kTopK * 8;
-    store_choice(args.common.peer[0] + place, packed, weight_bits);
-    store_choice(args.common.peer[1] + place, packed, weight_bits);
-  }
-  sync_block();  // all threads' stores come before the last warp's releases
-
-  if (warp == cfg::kCopyWarps) {
-    release_flags<cfg::kWorkers>(args.common, choice_flag, ~uint64_t{0},
-                                 generation);  // awaited by receive
+    flag_mail(shared.sent, [&](int token) {
+      for (uint64_t left = shared.slice.destinations[token]; left != 0; left &= left - 1) {
+        store_flag_at(args.common.peer[lowest_bit(left)] + flags + token * 4,
+                      generation);  // awaited by receive
+      }
+    });
   } else {
-    // Rows of a chunk are closed one by one; its flags follow while the next chunk is under way.
-    uint64_t open = 0;    // workers that get a row of the current chunk
-    uint64_t closed = 0;  // and of the chunk before it, whose copies may still be under way
-    int chunk = 0;
+    // Every worker gets the choices of every token, so that none reads what an earlier exchange
+    // left.
 #pragma unroll 1
-    for (int i = 0; warp + i * cfg::kCopyWarps < tokens; ++i) {
-      const int token = warp + i * cfg::kCopyWarps;
-      const int stage = i % cfg::kStages;
-      const uint64_t mask = shared.slice.destinations[token];
-      if (lane_index() == 0) {
+    for (int i = thread_index(); i < cfg::kSliceTokens * cfg::kChoicePackets;
+         i += cfg::kCopyWarps * 32) {
+      const int token = i / cfg::kChoicePackets;
+      if (first_token + token >= cfg::kBucket) continue;
+      const Packet p =
+          choice_packet(shared.slice, token, i % cfg::kChoicePackets, generation);
+      const int64_t place = choices + i * kPacketBytes;
+      store_packet(args.common.peer[0] + place, p);
+      store_packet(args.common.peer[1] + place, p);
+    }
+
+    if (lane_index() == 0) {
+      uint32_t handed_over = 0;
+#pragma unroll 1
+      for (int i = 0; warp + i * cfg::kCopyWarps < tokens; ++i) {
+        const int token = warp + i * cfg::kCopyWarps;
+        const int stage = i % cfg::kStages;
         await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(i / cfg::kStages) & 1u);
-        for (uint64_t left = mask; left != 0; left &= left - 1) {
+        for (uint64_t left = shared.slice.destinations[token]; left != 0; left &= left - 1) {
           bulk_store(args.common.peer[lowest_bit(left)] + rows + token * cfg::kInboxRowBytes,
                      shared.stage[warp][stage], cfg::kRowBytes);
         }
         bulk_commit();
+        if (i == 0) continue;
         // The stage of the row before this one is free once it has been read; its next row follows.
         const int next = token + (cfg::kStages - 1) * cfg::kCopyWarps;
-        if (i > 0 && next < tokens) {
+        if (next < tokens) {
           bulk_await_read<1>();
           const int free_stage = (i - 1) % cfg::kStages;
           bulk_load(shared.stage[warp][free_stage], x + next * cfg::kRowBytes, cfg::kRowBytes,
                     shared.loaded[warp][free_stage]);
         }
+        bulk_await<1>();  // the row before this one is in the inboxes
+        send_mail(shared.sent[warp], handed_over++, token - cfg::kCopyWarps);
       }
-      open |= mask;
-      if ((i + 1) % cfg::kChunkRows != 0) continue;
-      if (chunk > 0) {
-        if (lane_index() == 0) bulk_await<cfg::kChunkRows>();  // the chunk before is in the inboxes
-        sync_warp();                                           // and so for the lanes that say it
-        release_flags<cfg::kWorkers>(args.common, flags + (warp * cfg::kWarpChunks + chunk - 1) * 4,
-                                     closed,
-                                     generation);  // awaited by receive
+      if (warp < tokens) {
+        bulk_await<0>();
+        const int last = warp + (tokens - 1 - warp) / cfg::kCopyWarps * cfg::kCopyWarps;
+        send_mail(shared.sent[warp], handed_over++, last);
       }
-      ++chunk;
-      closed = open;
-      open = 0;
+      send_mail(shared.sent[warp], handed_over, kLastMail);
     }
-    if (lane_index() == 0) bulk_await<0>();
     sync_warp();
-    if (chunk > 0) {
-      release_flags<cfg::kWorkers>(args.common, flags + (warp * cfg::kWarpChunks + chunk - 1) * 4,
-                                   closed, generation);
-    }
-    release_flags<cfg::kWorkers>(args.common, flags + (warp * cfg::kWarpChunks + chunk) * 4, open,
-                                 generation);
   }
   mark_started(args.common, generation);
 }

@@ -32,9 +32,9 @@ constexpr int64_t kRowsOffset = 2949120;       // region rows of every worker's 
 constexpr int64_t kRowsHalfBytes = 16777216;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 8388608;  // 2048 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;       // a raw row
-constexpr int64_t kFlagsOffset = 37046272;     // region row_flags of every worker's window
-constexpr int64_t kFlagsHalfBytes = 9216;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 4608;    // 1152 items of 4 bytes
+constexpr int64_t kFlagsOffset = 37307392;     // region row_flags of every worker's window
+constexpr int64_t kFlagsHalfBytes = 16384;     // by generation parity
+constexpr int64_t kFlagsSourceBytes = 8192;    // 2048 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;             // region done of this rank's window
 constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
 }  // namespace cfg

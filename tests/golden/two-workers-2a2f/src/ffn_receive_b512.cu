@@ -35,9 +35,9 @@ constexpr int64_t kRowsOffset = 2949120;       // region rows of this rank's win
 constexpr int64_t kRowsHalfBytes = 16777216;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 8388608;  // 2048 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;       // a raw row
-constexpr int64_t kFlagsOffset = 37046272;     // region row_flags of this rank's window
-constexpr int64_t kFlagsHalfBytes = 9216;      // by generation parity
-constexpr int64_t kFlagsSourceBytes = 4608;    // 1152 items of 4 bytes
+constexpr int64_t kFlagsOffset = 37307392;     // region row_flags of this rank's window
+constexpr int64_t kFlagsHalfBytes = 16384;     // by generation parity
+constexpr int64_t kFlagsSourceBytes = 8192;    // 2048 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
 }  // namespace cfg
 
