@@ -22,20 +22,24 @@
 namespace afdep::cli {
 namespace {
 
-// What an arm reverts: a key of `ablation`, all of them, or none.
+// What an arm reverts: a key of `ablation`, all of them, or none. protocol: forced for every
+// bucket; empty: as the spec has it.
 struct Arm {
   std::string name;
   std::vector<std::string> reverted;
+  std::string protocol;
 };
 
 std::vector<Arm> arms() {
-  std::vector<Arm> list{{"ours", {}}};
-  Arm all{"all reverted", {}};
+  std::vector<Arm> list{{"ours", {}, ""}};
+  Arm all{"all reverted", {}, ""};
   for (const std::string_view name : spec::ablation_names()) {
-    list.push_back({std::string(name), {std::string(name)}});
+    list.push_back({std::string(name), {std::string(name)}, ""});
     all.reverted.emplace_back(name);
   }
-  list.push_back(std::move(all));
+  list.push_back(all);
+  // Rows move as in the library that the baseline stands for: whole, behind flags.
+  list.push_back({"baseline", std::move(all.reverted), "bulk"});
   return list;
 }
 
@@ -45,6 +49,7 @@ Result<spec::Spec> spec_of(const SpecText& text, const Arm& arm) {
     const bool reverted = std::ranges::find(arm.reverted, name) != arm.reverted.end();
     overrides.push_back({fmt::format("ablation.{}", name), reverted ? "true" : "false"});
   }
+  if (!arm.protocol.empty()) overrides.push_back({"kernel.protocol", arm.protocol});
   return spec::with_overrides(text.text, text.file, overrides);
 }
 

@@ -15,7 +15,7 @@ namespace afdep::cli {
 struct ArmsCell {
   int tokens = 0;  // of each source
   int bucket = 0;
-  std::string protocol;      // of the spec as it is; other arms keep it
+  std::string protocol;      // of the spec as it is; arms keep it, but for "baseline"
   plan::Floor floor;         // of the spec as it is: the ratios of all arms refer to it
   std::vector<Times> times;  // in the order of ArmsReport::arms
 };
@@ -29,7 +29,7 @@ struct ArmsReport {
   int exchanges_per_graph = 0;
   int repeats = 0;
   Calibration calibration;
-  std::vector<std::string> arms;  // "ours", each ablation, "all reverted"
+  std::vector<std::string> arms;  // "ours", each ablation, "all reverted", "baseline"
   std::vector<ArmsCell> cells;
 };
 
