@@ -36,41 +36,27 @@ AFDEP_DEVICE uint32_t load_weight(const float* weights, int token, int tokens) {
 }
 
 // A block reads the tables of all sources and hands every choice to consume(unit, choice, id,
-// weight), unit = source * kTokens
-// + token. kBatch loads of a thread are in flight together.
+// weight), unit = source * kTokens + token. kBatch loads of a thread are in flight together.
 template <int kSources, int kTokens, int kTopK, int kThreads, int kBatch, typename Consume>
 AFDEP_DEVICE void read_table(const CommonArgs& args, const uint8_t* table, int64_t source_bytes,
                              uint32_t generation, const Consume& consume) {
   constexpr int kEntryPackets = (kTopK + 1) / 2;
   constexpr int kSourcePackets = kTokens * kEntryPackets;
-  constexpr int kPackets = kSources * kSourcePackets;
-  for (int first = thread_index(); first < kPackets; first += kThreads * kBatch) {
-    const uint8_t* from[kBatch];
-    Awaited awaited[kBatch];
-    Packet packets[kBatch];
-    uint32_t wanted = 0;
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      const int i = first + j * kThreads;
-      const int source = i / kSourcePackets;
-      const int packet = i % kSourcePackets;
-      from[j] = table + source * source_bytes + packet * kPacketBytes;
-      awaited[j] = Awaited{kPhaseTable, static_cast<uint32_t>(source),
-                           static_cast<uint32_t>(packet / kEntryPackets)};
-      if (i < kPackets) wanted |= 1u << j;
-    }
-    await_packets(args, packets, from, wanted, generation, awaited);
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      if ((wanted >> j & 1u) == 0) continue;
-      const int i = first + j * kThreads;
-      const int unit = i / kEntryPackets;
-      const int choice = i % kEntryPackets * 2;
-      consume(unit, choice, packets[j].word[0] & 0xffffu, packets[j].word[1]);
-      if (choice + 1 < kTopK)
-        consume(unit, choice + 1, packets[j].word[0] >> 16, packets[j].word[2]);
-    }
-  }
+  read_packets<kSources * kSourcePackets, kThreads, kBatch>(
+      args, generation,
+      [&](int i) {
+        return table + i / kSourcePackets * source_bytes + i % kSourcePackets * kPacketBytes;
+      },
+      [&](int i) {
+        return Awaited{kPhaseTable, static_cast<uint32_t>(i / kSourcePackets),
+                       static_cast<uint32_t>(i % kSourcePackets / kEntryPackets)};
+      },
+      [&](int i, const Packet& packet) {
+        const int unit = i / kEntryPackets;
+        const int choice = i % kEntryPackets * 2;
+        consume(unit, choice, packet.word[0] & 0xffffu, packet.word[1]);
+        if (choice + 1 < kTopK) consume(unit, choice + 1, packet.word[0] >> 16, packet.word[2]);
+      });
 }
 
 }  // namespace afdep
