@@ -39,7 +39,7 @@ struct VerifyOptions {
   bool faults = true;              // the first seed also lets ranks fail: the others must name them
   bool shrink = true;              // look for a smaller case that fails too
   std::string replay;              // a token: only the run that it names
-  double exhaustive_seconds = 60;  // a protocol, at most
+  double exhaustive_seconds = 300;  // a protocol, at most
   Emit emit = nullptr;
   std::function<void(int done, int total)> on_progress = nullptr;  // told after each seed
 };

@@ -262,7 +262,8 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
     // Goes on at once: device code reads its clock after the first poll, and its wait ends with
     // that time as the start.
     switch_out(self);
-  } else if (stale || newest_store_[bucket] > self.look || newest_abort(self) > self.look) {
+  } else if (stale || std::max(newest_store_[bucket], newest_change_) > self.look ||
+             newest_abort(self) > self.look) {
     // The word may have changed after this thread read it: a wait for several words reads others in
     // between.
     switch_out(self);
@@ -329,7 +330,7 @@ void Scheduler::for_each_poller(const Visitor& visit) {
 
 void Scheduler::memory_changed() {
   // Anything may have changed: no thread may sleep on what it read before.
-  newest_store_.fill(++stores_);
+  newest_change_ = ++stores_;
   for_each_poller([this](Thread& thread) { wake(thread); });
 }
 

@@ -222,6 +222,7 @@ class Scheduler {
   // By rank: of the stores to what may be its abort word.
   std::map<int, std::uint64_t> newest_abort_;
   std::array<std::uint64_t, kBuckets> newest_store_{};
+  std::uint64_t newest_change_ = 0;  // of any memory, by the host
   std::uint64_t stores_ = 0;
   std::uint64_t pollers_count_ = 0;
   std::uint64_t launches_ = 0;
