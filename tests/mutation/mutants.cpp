@@ -256,8 +256,10 @@ std::vector<Mutant> make() {
        .rule = Rule::kOrder,
        .edits = {{kWait, "seen = load_acquire(done);",
                   "seen = afdep_emu_load_relaxed(done, AFDEP_EMU_SYSTEM_SCOPE);"}},
-       // Elsewhere tables are packets, which may be overwritten once their reading was observed.
-       .victims = kBulk});
+       .victims = kTwoByTwo | kBulk,
+       .equivalent =
+           "what done words guard are packets, which may be overwritten once it was observed that "
+           "they are read; rows are ordered by the replies of the exchange that they overwrite"});
   add({.name = "row_flags_before_the_rows",
        .rule = Rule::kOrder,
        .edits = {{"attention_dispatch", "    uint64_t sent = 0;",
