@@ -32,14 +32,15 @@ void BucketKernels::set_threads(Kernel& kernel, int threads, Constants& constant
   kernel.threads = threads;
   kernel.blocks_per_sm = bulk() ? 1 : kBlocksPerSm;
   const bool bulk_reply = bulk() && kernel.operation == Operation::kReply;
-  const int least_bound = bulk_reply  ? 0
-                          : bulk()    ? kBulkBoundThreads
-                          : packets() ? kPacketBoundThreads
-                                      : 0;
+  const int least_bound = bulk_reply             ? 0
+                          : bulk()               ? kBulkBoundThreads
+                          : !packets()           ? 0
+                          : leaves_room(threads) ? kSmallPacketBoundThreads
+                                                 : kPacketBoundThreads;
   const int bound = std::max(threads, least_bound);
   kernel.register_ceiling = register_ceiling(bound, kernel.blocks_per_sm);
   // These step by them.
-  const bool counts_threads = kernel.operation == Operation::kReceive ||
+  const bool counts_threads = (kernel.operation == Operation::kReceive && !warp_ranked()) ||
                               kernel.operation == Operation::kReply ||
                               (kernel.operation == Operation::kDispatch && bulk());
   if (counts_threads) {
@@ -58,9 +59,75 @@ void BucketKernels::set_packet_shape(Kernel& kernel, const PacketShape& shape, b
                                      Constants& constants) const {
   kernel.grid = shape.grid;
   set_threads(kernel, shape.threads, constants);
+  const std::string whose = shape.row_ctas > 1 ? "a row's part of one CTA" : "a row";
   constants.add("kGroupThreads", shape.group_warps * 32,
-                fmt::format("{} warps take a row", shape.group_warps));
+                fmt::format("{} warps take {}", shape.group_warps, whose));
   if (with_groups) constants.add("kGroups", shape.groups, "rows in flight in a CTA");
+}
+
+PacketShape BucketKernels::source_shape() const {
+  const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
+  if (!shape.one_round) return shape;
+  return spread_rows(shape, request_.bucket, std::min(kSpreadCtas, request_.attention_sms));
+}
+
+PacketShape BucketKernels::worker_shape() const {
+  const PacketShape shape = packets_for(units(), request_.ffn_sms);
+  if (warp_ranked()) {
+    return spread_rows(shape, units(), std::min(kSpreadCtas, request_.ffn_sms));
+  }
+  return early_look() ? deal_warps(shape, units(), request_.ffn_sms) : shape;
+}
+
+void BucketKernels::set_dealt_shape(Kernel& kernel, const PacketShape& shape,
+                                    Constants& constants) const {
+  kernel.grid = shape.grid;
+  set_threads(kernel, shape.threads, constants);
+  constants.add("kWarps", shape.threads / 32, "a CTA")
+      .add("kRowWarps", shape.row_warps, "take a row, in one CTA or in several");
+}
+
+bool BucketKernels::early_look() const {
+  // Not before the exit barrier, and not where expand takes the rows.
+  return packets() && !plan_.ablation.exit_barrier && !plan_.ablation.separate_epilogues &&
+         plan_.top_k <= kMaxEarlyTopK && packets_for(units(), request_.ffn_sms).one_round;
+}
+
+bool BucketKernels::leaves_room(int threads) const {
+  return early_look() && threads <= kSmallPacketThreads;
+}
+
+int BucketKernels::rows_in_flight(int registers) const {
+  // With short runs 3 registers a row; with long ones 12, beside 24 of sums.
+  const int most = packet_run(plan_, request_) == 1 ? 8 : registers < 80 ? 3 : 4;
+  return std::min(plan_.top_k, most);
+}
+
+void BucketKernels::add_lots(const PacketShape& shape, Constants& constants) const {
+  const int lots = ceil_div(shape.shares, shape.group_warps * 32);
+  constants.add("kRowLots", lots,
+                lots == 1 ? "a group takes a row" : "a group takes a part of a row");
+}
+
+bool BucketKernels::warp_ranked() const {
+  return early_look() && plan_.expert_alignment == 1 &&
+         units() * (table_entry_bytes(plan_.top_k) / 16) <= kWarpTablePackets;
+}
+
+void BucketKernels::add_units(Constants& constants) const {
+  if (!early_look()) {
+    constants.add("kUnitRowsOffset", region_of(plan_.ffn, "unit_rows").offset,
+                  "region unit_rows of the workspace");
+    if (reply_by_slot()) {
+      constants.add("kUnitSlotsOffset", region_of(plan_.ffn, "unit_slots").offset,
+                    "region unit_slots of the workspace");
+    }
+    return;
+  }
+  const Region& units = region_of(plan_.ffn, "unit_packets");
+  constants.add("kUnitPacketsOffset", units.offset, "region unit_packets of the workspace")
+      .add("kUnitPackets", units.item_bytes / 16, "of a unit: its rows, and its reply slot")
+      .add("kUnitBytes", units.item_bytes, "16 a packet");
 }
 
 void BucketKernels::set_chunk_shape(Kernel& kernel, int grid, int threads,

@@ -26,6 +26,11 @@ inline constexpr int kMaxRouteBatch = 4;       // ids and weights of a lane in f
 inline constexpr int kGroupUnits = 4;          // that a warp of a bulk receive takes at once
 inline constexpr int kFewUnits = 6;            // up to so many it takes all at once
 inline constexpr int kMailSlots = 2;           // of a warp of a bulk dispatch or reply
+// A row is spread over CTAs while its bucket's rows make no more of them: so few that with all
+// ranks on one GPU kernels may still launch early (runtime/residency.cpp).
+inline constexpr int kSpreadCtas = 16;
+inline constexpr int kWarpTablePackets = 32;  // of a table that a warp ranks, a lane each
+inline constexpr int kMaxEarlyTopK = 16;      // rows of a unit in every lane's registers
 
 template <typename T>
 constexpr T ceil_div(T value, T by) {
@@ -112,6 +117,24 @@ class BucketKernels {
   [[nodiscard]] PacketShape packets_for(std::int64_t items, int sms) const {
     return packet_shape(plan_.row_bytes, packet_run(plan_, request_), items, sms);
   }
+  // Of dispatch and collect; of receive and reply.
+  [[nodiscard]] PacketShape source_shape() const;
+  [[nodiscard]] PacketShape worker_shape() const;
+  // One unit a group of warps: receive looks at its row before the ids are ranked, reply at its
+  // rows before receive has ended.
+  [[nodiscard]] bool early_look() const;
+  // The table fits a warp, so that each ranks it for itself.
+  [[nodiscard]] bool warp_ranked() const;
+  // Where warps are dealt out: warps of a CTA and of a row.
+  void set_dealt_shape(Kernel& kernel, const PacketShape& shape, Constants& constants) const;
+  // Whether a kernel of so many threads a CTA is held to the registers that a bulk kernel leaves.
+  [[nodiscard]] bool leaves_room(int threads) const;
+  // Of a token's rows, as many as a packet reply with so many registers a thread holds at once.
+  [[nodiscard]] int rows_in_flight(int registers) const;
+  // Where groups take one unit after another: lots of a row, a group's lanes each.
+  void add_lots(const PacketShape& shape, Constants& constants) const;
+  // Where receive keeps what reply reads of a unit.
+  void add_units(Constants& constants) const;
   // with_groups: the kernel steps over items by groups; one that looks early gives each group one.
   void set_packet_shape(Kernel& kernel, const PacketShape& shape, bool with_groups,
                         Constants& constants) const;

@@ -187,7 +187,8 @@ Kernel BucketKernels::reply_bulk() const {
   add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
   if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
   kernel.constants = constants.take();
-  kernel.structure = {{"reply_by_slot", reply_by_slot()}, {"has_view", plan_.has_view}};
+  kernel.structure = {
+      {"reply_by_slot", reply_by_slot()}, {"has_view", plan_.has_view}, {"done_block", false}};
   kernel.steps.push_back(
       publish("replies", "sum each token's rows in top-k order and send the sum back"));
   kernel.steps.push_back(publish("done", "tell every source that this generation is read"));

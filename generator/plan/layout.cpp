@@ -106,6 +106,11 @@ int count_packets(int experts) { return (experts + 5) / 6; }
 
 int choice_packets(int top_k) { return 2 * ((top_k + 2) / 3); }
 
+int unit_packets(int ffn_ranks, int top_k) {
+  const int words = top_k + (ffn_ranks > top_k ? 1 : 0);
+  return (words + 2) / 3;
+}
+
 int reply_slots(int ffn_ranks, int top_k) { return std::min(ffn_ranks, top_k); }
 
 RoleLayout attention_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
@@ -167,6 +172,10 @@ RoleLayout ffn_layout(const ExchangePlan& plan, const InboxSizes& sizes) {
   const std::int64_t units = std::int64_t{plan.attention_ranks} * plan.capacity;
   workspace.add("unit_rows", 1, 1, units, std::int64_t{plan.top_k} * kWordBytes,
                 "rows of a (source, token) unit: receive writes them, reply reads them");
+  workspace.add("unit_packets", 1, 1,
+                std::int64_t{plan.attention_ranks} * sizes.flag_in_data_bucket,
+                std::int64_t{unit_packets(plan.ffn_ranks, plan.top_k)} * kPacketBytes,
+                "the same of flag_in_data buckets whose reply looks before receive has ended");
   if (plan.ffn_ranks > plan.top_k) {
     workspace.add("unit_slots", 1, 1, units, kWordBytes,
                   "reply slot of a unit: receive writes it, reply reads it");

@@ -31,6 +31,9 @@ int row_packets(int row_bytes);
 int count_packets(int experts);
 // Packets of one token's ranked choices: three packed choices or three weights each.
 int choice_packets(int top_k);
+// Packets of what receive tells reply of a unit: a row a choice, and the reply slot where there are
+// slots.
+int unit_packets(int ffn_ranks, int top_k);
 // Reply slots of one source: a worker's index, or with more workers than choices its place among
 // the token's workers.
 int reply_slots(int ffn_ranks, int top_k);

@@ -12,13 +12,24 @@ namespace {
 constexpr int kChunkRowsInFlight = 3;  // of a token, while reply adds them up
 constexpr int kChunkRepliesInFlight = 2;
 
+// Units of which a CTA has a warp, at most.
+std::int64_t units_of_a_cta(const PacketShape& shape) {
+  const std::int64_t warps = shape.threads / 32;
+  std::int64_t most = 0;
+  for (std::int64_t first = 0; first < shape.grid * warps; first += warps) {
+    const std::int64_t last = first + warps - 1;
+    most = std::max(most, last / shape.row_warps - first / shape.row_warps + 1);
+  }
+  return most;
+}
+
 }  // namespace
 
 Kernel BucketKernels::dispatch() const {
   Kernel kernel = start(Role::kAttention, Operation::kDispatch);
   Constants constants;
   const bool chunked = !packets();
-  const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
+  const PacketShape shape = source_shape();
   const bool one_round = !chunked && shape.one_round;
   constants.add("kBucket", request_.bucket, "tokens of one source at most");
   constants.add("kTopK", plan_.top_k, "choices of a token")
@@ -36,14 +47,17 @@ Kernel BucketKernels::dispatch() const {
     constants.add("kChunkRows", chunk.chunk_rows, "rows under one release flag");
   } else {
     set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
-    if (!one_round) {
+    if (one_round) {
+      constants.add("kRowBlocks", shape.row_ctas, "CTAs share a row");
+    } else {
       constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid))
           .add("kWarps", kernel.threads / 32, "a CTA")
           .add("kGridWarps", kernel.grid * kernel.threads / 32,
                fmt::format("{} CTAs", kernel.grid));
     }
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_row_packets(!one_round, constants);
+    if (!one_round) add_lots(shape, constants);
+    add_row_packets(/*with_shares=*/false, constants);
   }
   constants
       .add("kEntryPackets", table_entry_bytes(plan_.top_k) / 16,
@@ -80,21 +94,26 @@ Result<Kernel> BucketKernels::receive() const {
            fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket))
       .add("kTopK", plan_.top_k, "choices of a token")
       .add("kLocalExperts", plan_.local_experts(),
-           fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks))
-      .add("kAlignment", plan_.expert_alignment, "rows; an expert starts at a multiple");
+           fmt::format("{} experts over {} workers", plan_.experts, plan_.ffn_ranks));
+  if (!warp_ranked()) {
+    constants.add("kAlignment", plan_.expert_alignment, "rows; an expert starts at a multiple");
+  }
   ChunkShape chunk;
-  bool early_look =
-      false;  // one unit a group of warps: its row is looked at before the ids are ranked
   std::int64_t blocks = 0;
+  int ends_block = 0;  // 0: none, a warp does it besides
   if (chunked) {
     chunk =
         chunk_shape(plan_.row_bytes, units(), request_.ffn_sms, kCopyLaneVectors, kMaxThreads / 32);
     blocks = chunk.grid;
   } else {
-    blocks = packets_for(units(), request_.ffn_sms).grid;
+    blocks = worker_shape().grid;
   }
-  const std::int64_t own_units = ceil_div<std::int64_t>(units(), blocks);
-  blocks = ceil_div<std::int64_t>(units(), own_units);
+  std::int64_t own_units = ceil_div<std::int64_t>(units(), blocks);
+  if (early_look()) {
+    own_units = units_of_a_cta(worker_shape());
+  } else {
+    blocks = ceil_div<std::int64_t>(units(), own_units);
+  }
   if (chunked) {
     set_chunk_shape(kernel, static_cast<int>(blocks), kMaxThreads, constants);
     if (expands) {
@@ -106,25 +125,36 @@ Result<Kernel> BucketKernels::receive() const {
     if (plan_.zero_padding)
       constants.add("kRowWords", plan_.row_bytes / 4, "two BF16 elements a word");
   } else {
-    PacketShape shape = packets_for(units(), request_.ffn_sms);
-    // No look at a row before the exit barrier, and none but the wait where expand takes the rows.
-    early_look = shape.one_round && expands && !plan_.ablation.exit_barrier;
+    PacketShape shape = worker_shape();
     shape.grid = static_cast<int>(blocks);
-    set_packet_shape(kernel, shape, /*with_groups=*/!early_look, constants);
+    if (warp_ranked() && shape.grid < request_.ffn_sms) ends_block = shape.grid++;
+    if (early_look()) {
+      set_dealt_shape(kernel, shape, constants);
+    } else {
+      set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
+      add_lots(shape, constants);
+      constants.add("kWarps", kernel.threads / 32, "a CTA");
+    }
     if (expands)
       constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
-    add_row_packets(/*with_shares=*/!early_look, constants);
+    add_row_packets(/*with_shares=*/warp_ranked(), constants);
   }
-  constants.add("kWarps", kernel.threads / 32, "a CTA");
-  if (plan_.zero_padding) constants.add("kBlocks", blocks, "CTAs");
-  constants.add("kOwnUnits", own_units, fmt::format("{} units over {} CTAs", units(), blocks));
   const std::int64_t table_packets = units() * (table_entry_bytes(plan_.top_k) / 16);
-  constants.add("kTableBatch",
-                std::clamp<std::int64_t>(ceil_div<std::int64_t>(table_packets, kernel.threads), 1,
-                                         kMaxTableBatch),
-                fmt::format("table packets of a lane in flight, of {} in all", table_packets));
-  kernel.shared_bytes = rank_table_bytes(plan_.local_experts(), own_units, plan_.top_k);
-  constants.add("kSharedBytes", kernel.shared_bytes, "the rank table");
+  if (warp_ranked()) {
+    if (ends_block > 0) {
+      constants.add("kEndsBlock", ends_block, "publishes ends and counts, and no more");
+    }
+  } else {
+    if (chunked) constants.add("kWarps", kernel.threads / 32, "a CTA");
+    if (plan_.zero_padding) constants.add("kBlocks", blocks, "CTAs");
+    constants.add("kOwnUnits", own_units, fmt::format("{} units over {} CTAs", units(), blocks))
+        .add("kTableBatch",
+             std::clamp<std::int64_t>(ceil_div<std::int64_t>(table_packets, kernel.threads), 1,
+                                      kMaxTableBatch),
+             fmt::format("table packets of a lane in flight, of {} in all", table_packets));
+    kernel.shared_bytes = rank_table_bytes(plan_.local_experts(), own_units, plan_.top_k);
+    constants.add("kSharedBytes", kernel.shared_bytes, "the rank table");
+  }
   if (kernel.shared_bytes > kMaxSharedBytes) {
     return Failure(
         ErrorCode::kLaunch,
@@ -144,12 +174,13 @@ Result<Kernel> BucketKernels::receive() const {
         chunked ? "a raw row" : fmt::format("{} packets at most", row_packets(plan_.row_bytes)));
   }
   if (chunked) add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
-  add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
-  if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
+  add_units(constants);
   kernel.constants = constants.take();
   kernel.structure = {{"zero_padding", plan_.zero_padding},
                       {"reply_by_slot", reply_by_slot()},
-                      {"early_look", early_look}};
+                      {"early_look", early_look()},
+                      {"warp_ranked", warp_ranked()}};
+  if (!chunked) kernel.structure["ends_block"] = ends_block > 0;
   kernel.steps.push_back(await("table", "read every source's choices and count them"));
   kernel.steps.push_back(step(
       StepKind::kCompute, "rank this CTA's choices, place the experts, publish ends and counts"));
@@ -166,6 +197,7 @@ Kernel BucketKernels::reply() const {
   Kernel kernel = start(Role::kFfn, Operation::kReply);
   Constants constants;
   const bool chunked = !packets();
+  int done_block = 0;  // 0: block 0 does it behind its replies
   constants.add("kBucket", request_.bucket, "tokens of one source at most")
       .add("kSources", plan_.attention_ranks, "attention ranks");
   if (!chunked) {
@@ -186,22 +218,38 @@ Kernel BucketKernels::reply() const {
     constants.add("kChunkRows", chunk.chunk_rows, "rows under one release flag")
         .add("kSourceChunks", ceil_div(request_.bucket, chunk.chunk_rows), "chunks of one source");
   } else {
-    const PacketShape shape = packets_for(units(), request_.ffn_sms);
-    set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
-    constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
-    add_row_packets(/*with_shares=*/true, constants);
+    PacketShape shape = worker_shape();
+    if (early_look() && shape.grid < request_.ffn_sms) done_block = shape.grid++;
+    if (early_look()) {
+      set_dealt_shape(kernel, shape, constants);
+    } else {
+      set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
+      constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
+      add_lots(shape, constants);
+    }
+    add_row_packets(/*with_shares=*/false, constants);
   }
+  if (!chunked && plan_.top_k > 1) {
+    constants.add("kRowsInFlight", rows_in_flight(kernel.register_ceiling),
+                  "of a token, in a lane's registers");
+  }
+  if (done_block > 0) constants.add("kDoneBlock", done_block, "tells the sources, and no more");
   if (plan_.top_k == 1) {
     constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
   }
   add_replies(kernel, /*by_slot=*/true, constants);
   if (chunked) add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
   add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);
-  add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
-  if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
+  add_units(constants);
   kernel.constants = constants.take();
-  kernel.structure = {{"single_choice", plan_.top_k == 1}, {"reply_by_slot", reply_by_slot()}};
-  if (chunked) kernel.structure["has_view"] = plan_.has_view;
+  kernel.structure = {{"single_choice", plan_.top_k == 1},
+                      {"reply_by_slot", reply_by_slot()},
+                      {"done_block", done_block > 0}};
+  if (chunked) {
+    kernel.structure["has_view"] = plan_.has_view;
+  } else {
+    kernel.structure["early_look"] = early_look();
+  }
   kernel.steps.push_back(publish("done", "tell every source that this generation is read"));
   kernel.steps.push_back(publish(
       "replies", plan_.top_k == 1 ? "send each token's row back to its source"
@@ -233,9 +281,12 @@ void BucketKernels::add_sum_of_replies(Kernel& kernel, Constants& constants) con
     }
     constants.add("kChunkRows", reply_chunk().chunk_rows, "rows under one release flag");
   } else {
-    const PacketShape shape = packets_for(request_.bucket, request_.attention_sms);
+    const PacketShape shape = source_shape();
     set_packet_shape(kernel, shape, /*with_groups=*/true, constants);
-    constants.add("kGridGroups", shape.grid * shape.groups, fmt::format("{} CTAs", shape.grid));
+    constants.add("kRowBlocks", shape.row_ctas, "CTAs share a row")
+        .add("kRowThreads", shape.row_ctas * shape.group_warps * 32, "of a row in all of them")
+        .add("kGridGroups", shape.grid / shape.row_ctas * shape.groups,
+             fmt::format("{} CTAs", shape.grid));
     if (copies_rows)
       constants.add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden));
     add_row_packets(/*with_shares=*/true, constants);

@@ -20,6 +20,11 @@ constexpr T ceil_div(T value, T by) {
 constexpr double kRoundCost = 1.0;
 constexpr double kPacketCost = 0.1;
 
+// Of a row that is spread over CTAs, each CTA takes at least so many warps.
+constexpr int kSpreadWarps = 4;
+// CTAs of no more warps are left as they are when warps are dealt out.
+constexpr int kDealtWarps = 6;
+
 }  // namespace
 
 int row_shares(int row_bytes, int run_words) {
@@ -31,6 +36,7 @@ PacketShape packet_shape(int row_bytes, int run_words, std::int64_t items, int s
   PacketShape shape;
   shape.shares = row_shares(row_bytes, run_words);
   shape.group_warps = std::min(kMaxPacketWarps, ceil_div(shape.shares, kWarp));
+  shape.row_warps = shape.group_warps;
   const std::int64_t rows = std::max<std::int64_t>(items, 1);
   const std::int64_t rows_a_cta = ceil_div<std::int64_t>(rows, sms);
   shape.groups =
@@ -41,6 +47,29 @@ PacketShape packet_shape(int row_bytes, int run_words, std::int64_t items, int s
   shape.one_round =
       std::int64_t{shape.grid} * shape.groups >= rows && shape.group_warps * kWarp >= shape.shares;
   return shape;
+}
+
+PacketShape spread_rows(const PacketShape& shape, std::int64_t items, int ctas) {
+  if (shape.groups != 1) return shape;
+  const auto row_ctas = std::max(1, static_cast<int>(ctas / std::max<std::int64_t>(items, 1)));
+  PacketShape spread = shape;
+  spread.group_warps =
+      std::max(ceil_div(shape.group_warps, row_ctas), std::min(shape.group_warps, kSpreadWarps));
+  spread.row_ctas = ceil_div(shape.group_warps, spread.group_warps);
+  spread.row_warps = spread.row_ctas * spread.group_warps;
+  spread.grid = shape.grid * spread.row_ctas;
+  spread.threads = spread.group_warps * kWarp;
+  return spread;
+}
+
+PacketShape deal_warps(const PacketShape& shape, std::int64_t items, int sms) {
+  const auto warps = static_cast<int>(items * shape.group_warps);
+  const int a_cta = std::max(ceil_div(warps, sms), kDealtWarps);
+  if (a_cta >= shape.threads / kWarp) return shape;
+  PacketShape dealt = shape;
+  dealt.grid = ceil_div(warps, a_cta);
+  dealt.threads = a_cta * kWarp;
+  return dealt;
 }
 
 double packet_cost(const PacketShape& shape, int run_words, std::int64_t items) {

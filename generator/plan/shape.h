@@ -7,9 +7,11 @@ namespace afdep::plan {
 
 // Limits of sm_90a and sm_100a that plans keep to.
 constexpr int kMaxThreads = 512;  // a CTA, so that two fit an SM with 64 registers a thread
-constexpr int kPacketBoundThreads =
-    384;  // launch bound of smaller packet kernels: 80 registers a thread,
-          // so that any two kernels of a bundle fit an SM together
+// Launch bounds of packet kernels. 80 registers a thread let any two kernels of a bundle fit an SM
+// together; 72 a CTA of up to 8 warps, two in each quarter of the SM, beside a bulk kernel.
+constexpr int kPacketBoundThreads = 384;
+constexpr int kSmallPacketBoundThreads = 448;
+constexpr int kSmallPacketThreads = 256;
 constexpr int kBlocksPerSm = 2;
 constexpr int kBulkThreads = 384;  // a CTA whose rings take most of an SM's shared memory
 // The launch bound of bulk kernels leaves 96 registers a thread, so that a packet kernel of the
@@ -25,7 +27,9 @@ constexpr int kDefaultSms = 24;  // kernel.num_sms: auto
 struct PacketShape {
   int shares = 1;  // parts of a row
   int group_warps = 1;
-  int groups = 1;  // a CTA
+  int groups = 1;     // a CTA
+  int row_ctas = 1;   // that share a group's row
+  int row_warps = 1;  // that share a row, in all of them
   int grid = 1;
   int threads = 32;
   bool one_round = false;  // every item has a group, every part a lane
@@ -37,6 +41,14 @@ int row_shares(int row_bytes, int run_words);
 
 // items: rows that the grid handles at most; sms: CTAs at most.
 PacketShape packet_shape(int row_bytes, int run_words, std::int64_t items, int sms);
+
+// The same with a row spread over several CTAs where rows make fewer than `ctas`: an SM stores at
+// most 33 bytes a clock. Precondition: shape.one_round.
+PacketShape spread_rows(const PacketShape& shape, std::int64_t items, int ctas);
+
+// The same with all warps of all rows dealt out to CTAs as evenly as whole warps allow, whichever
+// rows share a CTA then; CTAs of few warps stay as they are. Precondition: shape.one_round.
+PacketShape deal_warps(const PacketShape& shape, std::int64_t items, int sms);
 
 // Relative time of a grid of this shape over its items.
 double packet_cost(const PacketShape& shape, int run_words, std::int64_t items);

@@ -46,6 +46,13 @@ topology: {ratio: "2A2F"}
 capacity: {tokens_per_rank: 4, buckets: [4]}
 kernel: {num_sms: 4, protocol: flag_in_data}
 )"},
+                            VictimSpec{kEarly, "2A2F early", R"(schema_version: 1
+name: early
+model: {hidden_size: 1280, num_experts: 8, top_k: 3}
+topology: {ratio: "2A2F"}
+capacity: {tokens_per_rank: 2, buckets: [2]}
+kernel: {num_sms: 10, protocol: flag_in_data}
+)"},
                             VictimSpec{kBulk, "2A2F bulk", R"(schema_version: 1
 name: bulk
 model: {hidden_size: 64, num_experts: 8, top_k: 3}

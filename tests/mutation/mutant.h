@@ -32,6 +32,7 @@ enum Victim : std::uint8_t {
   kBulk = 8,       // 2A2F: bulk copies
   kWide = 16,      // 2A2F: rows that two warps share
   kReverted = 32,  // 2A2F: every improvement reverted, packets and chunks
+  kEarly = 64,  // 2A2F: a table that a warp ranks, rows that CTAs share, blocks for ends and done
 };
 
 struct Mutant {

@@ -2,6 +2,7 @@
 #include "tests/mutation/barrier_mutants.h"
 #include "tests/mutation/bulk_mutants.h"
 #include "tests/mutation/change_plan.h"
+#include "tests/mutation/early_mutants.h"
 #include "tests/mutation/mutant.h"
 
 namespace afdep::mutation {
@@ -77,6 +78,10 @@ std::vector<Mutant> make() {
        .rule = Rule::kSlot,
        .edits = {{"attention_dispatch", "rows + token * cfg::kInboxRowBytes",
                   "rows + (cfg::kBucket - 1 - token) * cfg::kInboxRowBytes"}}});
+  add({.name = "rows_of_other_tokens",
+       .rule = Rule::kSlot,
+       .edits = {{"attention_dispatch", "x + static_cast<int64_t>(token) * cfg::kRowBytes",
+                  "x + static_cast<int64_t>(tokens - 1 - token) * cfg::kRowBytes"}}});
   add({.name = "table_entries_one_slot_on",
        .rule = Rule::kSlot,
        .edits = {{"attention_dispatch", "table + token * cfg::kEntryBytes",
@@ -87,8 +92,8 @@ std::vector<Mutant> make() {
                   "const uint32_t slot = args.common.index * 0;"}}});
   add({.name = "reply_slot_of_the_next_worker",
        .rule = Rule::kSlot,
-       .edits = {{"ffn_receive", "replying.before(static_cast<int>(args.common.index))",
-                  "(replying.before(static_cast<int>(args.common.index)) ^ 1)"}},
+       .edits = {{"ffn_receive", ".before(static_cast<int>(args.common.index)))",
+                  ".before(static_cast<int>(args.common.index)) ^ 1)"}},
        .victims = kSlots});
   add({.name = "collect_reads_slots_backwards",
        .rule = Rule::kSlot,
@@ -120,7 +125,8 @@ std::vector<Mutant> make() {
   add({.name = "dispatch_does_not_wait_for_done",
        .rule = Rule::kReuse,
        .edits = {{kExchange, "for (int peer = lane_index(); peer < kPeers; peer += 32) {",
-                  "for (int peer = lane_index(); peer < kPeers * 0; peer += 32) {"}}});
+                  "for (int peer = lane_index(); peer < kPeers * 0; peer += 32) {"},
+                 {kExchange, "if (peer < kPeers && !is_done(", "if (peer < 0 && !is_done("}}});
   add({.name = "done_words_are_not_sent",
        .rule = Rule::kReuse,
        .edits = {{"ffn_reply", "for (int source = thread_index(); source < cfg::kSources;",
@@ -146,11 +152,10 @@ std::vector<Mutant> make() {
                   "cfg::kDoneOffset + (args.common.index ^ 1) * 4"}}});
   add({.name = "only_the_oldest_done_word_counts",
        .rule = Rule::kReuse,
-       .edits = {{kWait, "while (seen != oldest && seen != newest && seen != generation) {",
-                  "while (seen != oldest) {"}}});
+       .edits = {{kWait, " || seen == newest || seen == generation;", ";"}}});
   add({.name = "own_done_word_is_not_enough",
        .rule = Rule::kReuse,
-       .edits = {{kWait, "seen != newest && seen != generation", "seen != newest"}},
+       .edits = {{kWait, "|| seen == newest || seen == generation;", "|| seen == newest;"}},
        .victims = kWide});
   add({.name = "one_half_for_the_table",
        .rule = Rule::kReuse,
@@ -159,7 +164,8 @@ std::vector<Mutant> make() {
   add({.name = "one_half_for_the_rows",
        .rule = Rule::kReuse,
        .edits = {},
-       .change = [](ExchangePlan& plan) { set_all(plan, "kRowsHalfBytes", 0); }});
+       .change = [](ExchangePlan& plan) { set_all(plan, "kRowsHalfBytes", 0); },
+       .victims = kEarly});
   add({.name = "one_half_for_the_row_flags",
        .rule = Rule::kReuse,
        .edits = {},
@@ -223,7 +229,7 @@ std::vector<Mutant> make() {
        .edits = {{kWait, "if (load_relaxed(&args.control->abort) != 0) return true;", ""}}});
   add({.name = "route_faults_are_not_reported",
        .rule = Rule::kFault,
-       .edits = {{kRoute, "if (bad) {\n      report_route(",
+       .edits = {{kRoute, "if (__builtin_expect(bad, 0)) {\n      report_route(",
                   "if (bad && given == 0) {\n      report_route("}}});
   add({.name = "a_failed_packet_reads_as_expert_zero",
        .rule = Rule::kFault,
@@ -327,10 +333,9 @@ std::vector<Mutant> make() {
   add({.name = "packets_are_plain_vectors",
        .rule = Rule::kOrder,
        .edits = {{kRow,
-                  "    store_packet(packets + Row::packet_byte(share, q), packet_of(part, q, "
-                  "generation));",
+                  "    store_packet(to + Row::packet_byte(q), packet_of(part, q, generation));",
                   "    const Packet p = packet_of(part, q, generation);\n"
-                  "    store_vector(packets + Row::packet_byte(share, q),\n"
+                  "    store_vector(to + Row::packet_byte(q),\n"
                   "                 Vector{{p.word[0], p.word[1], p.word[2], p.generation}});"}}});
 
   // ---- data -----------------------------------------------------------------------------------
@@ -351,11 +356,8 @@ std::vector<Mutant> make() {
                   "for (int i = 1; i < cfg::kChunkRows; ++i) {"}}});
   add({.name = "the_last_packet_is_not_sent",
        .rule = Rule::kData,
-       .edits = {{kRow,
-                  "if (share >= Row::kShares) return;\n#pragma unroll\n  for (int q = 0; q < "
-                  "kRun; ++q) {\n    store_packet",
-                  "if (share >= Row::kShares - 1) return;\n#pragma unroll\n  for (int q = 0; q < "
-                  "kRun; ++q) {\n    store_packet"}}});
+       .edits = {{kRow, "if (share >= Row::kShares) return;\n  uint8_t* const to",
+                  "if (share >= Row::kShares - 1) return;\n  uint8_t* const to"}}});
   add({.name = "the_last_packet_is_not_awaited",
        .rule = Rule::kData,
        .edits = {{kRow, "if (share < Row::kShares && look.packet[q]",
@@ -396,8 +398,8 @@ std::vector<Mutant> make() {
                   "for (uint32_t i = count > 0 ? count - 1 : 0; i < aligned; ++i) {"}}});
   add({.name = "weights_of_the_first_choice",
        .rule = Rule::kData,
-       .edits = {{"ffn_receive", "ranks.weight[own * cfg::kTopK + lane_index()]",
-                  "ranks.weight[own * cfg::kTopK]"}}});
+       .edits = {{kRank, "table.weight[own * Table::kChoices + lane_index()]",
+                  "table.weight[own * Table::kChoices]"}}});
   add({.name = "odd_choices_get_even_weights",
        .rule = Rule::kData,
        .edits = {{kTable, "packets[j].word[0] >> 16, packets[j].word[2]",
@@ -444,6 +446,7 @@ std::vector<Mutant> make() {
        .edits = {{"attention_collect_view", "first < cfg::kRowVectors; first += 32",
                   "first < cfg::kRowVectors - 1; first += 32"}},
        .victims = kView});
+  add_early(all);
   add_bulk(all);
   add_barrier(all);
   return all;

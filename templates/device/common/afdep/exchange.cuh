@@ -28,15 +28,22 @@ AFDEP_DEVICE void mark_started(const CommonArgs& args, uint32_t generation) {
 }
 
 // The generation that collect or reply completes. Its last act is mark_finished: the next exchange
-// reads that.
+// reads that. `block`: which block does it.
 AFDEP_DEVICE uint32_t started_generation(const CommonArgs& args) {
   return load_word(&args.control->started);
 }
-AFDEP_DEVICE void mark_finished(const CommonArgs& args, uint32_t generation) {
-  if (block_index() == 0 && thread_index() == 0) {
-    store_word(&args.control->finished, generation);
+AFDEP_DEVICE void mark_finished(const CommonArgs& args, uint32_t generation, int block = 0) {
+  if (block_index() == block && thread_index() == 0) {
+    store_relaxed(&args.control->finished, generation);
     store_word(&args.control->route_claimed, 0);
   }
+}
+
+// By reply, before it awaits receive: the generation that it is about to complete. Receive awaited
+// the reply before this one, so only a block of this grid that is through can have moved the word
+// on; the answer then is a generation that nothing holds yet.
+AFDEP_DEVICE uint32_t expected_generation(const CommonArgs& args) {
+  return next_generation(load_relaxed(&args.control->finished));
 }
 
 // A warp waits for the done words of all kPeers peers; then every lane may write into their
@@ -49,6 +56,42 @@ AFDEP_DEVICE void await_all_done(const CommonArgs& args, const uint8_t* done_wor
                static_cast<uint32_t>(peer));
   }
   sync_warp();  // the other lanes' stores come after the acquires above
+}
+
+// Lane i: the done words of peers i, i + 32, ... as they were at a first look.
+template <int kPeers>
+struct DoneLook {
+  uint32_t seen[(kPeers + 31) / 32];
+};
+
+// By a warp. Workers write done words whatever this rank's stream does, so a kernel may look before
+// it awaits the one before it.
+template <int kPeers>
+AFDEP_DEVICE DoneLook<kPeers> look_at_all_done(const uint8_t* done_words) {
+  DoneLook<kPeers> look{};
+#pragma unroll
+  for (int i = 0; i < (kPeers + 31) / 32; ++i) {
+    const int peer = i * 32 + lane_index();
+    if (peer < kPeers) {
+      look.seen[i] = load_acquire(reinterpret_cast<const uint32_t*>(done_words) + peer);
+    }
+  }
+  return look;
+}
+
+// As above, for those words that the first look found too old.
+template <int kPeers>
+AFDEP_DEVICE void await_all_done(const CommonArgs& args, const uint8_t* done_words,
+                                 uint32_t generation, const DoneLook<kPeers>& look) {
+#pragma unroll
+  for (int i = 0; i < (kPeers + 31) / 32; ++i) {
+    const int peer = i * 32 + lane_index();
+    if (peer < kPeers && !is_done(look.seen[i], generation)) {
+      await_done(args, reinterpret_cast<const uint32_t*>(done_words) + peer, generation,
+                 static_cast<uint32_t>(peer));
+    }
+  }
+  sync_warp();  // the other lanes' stores come after the acquires of the look and above
 }
 
 // The lanes for which something holds; the same answer on every lane. NVRTC declares a ballot of

@@ -30,10 +30,12 @@ struct RankTable {
 // By the whole block, before anything else; a block barrier must follow.
 template <int kThreads, typename Table>
 AFDEP_DEVICE void clear(Table& table) {
+#pragma unroll 1
   for (int e = thread_index(); e < Table::kLocalExperts; e += kThreads) {
     table.total[e] = 0;
     table.next[e] = 0;
   }
+#pragma unroll 1
   for (int i = thread_index(); i < Table::kOwnChoices; i += kThreads) {
     table.expert[i] = static_cast<uint16_t>(kNoExpert16);
   }
@@ -53,6 +55,17 @@ AFDEP_DEVICE void count_choice(Table& table, int first_expert, int first_unit, i
     add_shared(table.total[local], 1);
     if (unit < first_unit) add_shared(table.next[local], 1);
   }
+}
+
+// By a warp, when all choices are counted: whether unit `own` chose a local expert.
+template <typename Table>
+AFDEP_DEVICE bool has_local_choice(const Table& table, int own, int first_expert) {
+  bool local = false;
+  if (lane_index() < Table::kChoices) {
+    const uint32_t id = table.expert[own * Table::kChoices + lane_index()];
+    local = id - static_cast<uint32_t>(first_expert) < static_cast<uint32_t>(Table::kLocalExperts);
+  }
+  return ballot(local) != 0;
 }
 
 // By one warp, when all choices are counted: the first row of each expert, aligned.
@@ -114,6 +127,13 @@ AFDEP_DEVICE int expert_of(const Table& table, int own) {
   return id == kNoExpert16 ? kNoExpert : static_cast<int>(id);
 }
 
+// Lane k: the weight of choice k of unit `own`, FP32 bits.
+template <typename Table>
+AFDEP_DEVICE uint32_t weight_of(const Table& table, int own) {
+  if (lane_index() >= Table::kChoices) return 0;
+  return table.weight[own * Table::kChoices + lane_index()];
+}
+
 // Receive keeps each unit's rows in the workspace for reply. Lane k: the row of choice k, kNoRow
 // for none.
 template <int kTopK>
@@ -126,6 +146,7 @@ AFDEP_DEVICE int load_unit_row(const uint8_t* unit_rows, int unit) {
 // By the whole block: the prefix sum and the live counts of the local experts, int32.
 template <int kThreads, typename Table>
 AFDEP_DEVICE void publish_ends(const Table& table, int32_t* ends, int32_t* counts) {
+#pragma unroll 1
   for (int e = thread_index(); e < Table::kLocalExperts; e += kThreads) {
     store_word(&ends[e], table.base[e] + table.total[e]);
     store_word(&counts[e], table.total[e]);

@@ -65,7 +65,7 @@ AFDEP_DEVICE int checked_choice(const CommonArgs& args, int64_t given, const Cho
   const bool repeated = lowest_bit(match(key)) != lane;
   const bool bad = (!in_range && given != kNoExpert) || repeated;
   if constexpr (kCheck != RouteCheck::kOff) {
-    if (bad) {
+    if (__builtin_expect(bad, 0)) {
       report_route(args, repeated ? kRouteDuplicate : kRouteOutOfRange, generation,
                    static_cast<uint32_t>(choice.token), static_cast<uint32_t>(choice.k), given);
       if constexpr (kCheck == RouteCheck::kTrap) trap();
@@ -79,6 +79,13 @@ template <int kExperts, RouteCheck kCheck>
 AFDEP_DEVICE int checked_route(const CommonArgs& args, int64_t given, int token,
                                uint32_t generation) {
   return checked_choice<kExperts, kCheck>(args, given, Choice{token, lane_index(), 0}, generation);
+}
+
+// Lane k: the expert of choice k, given by load_choice, be it a repeated one: enough to know which
+// workers a token goes to.
+template <int kExperts>
+AFDEP_DEVICE int expert_in_range(int64_t given) {
+  return given >= 0 && given < kExperts ? static_cast<int>(given) : kNoExpert;
 }
 
 template <typename IdType, int kTopK, int kExperts, RouteCheck kCheck>
@@ -102,12 +109,13 @@ struct Destinations {
 };
 
 // expert: this lane's choice. Every lane gets the same answer.
-template <int kExpertsPerWorker>
+template <int kExpertsPerWorker, int kWorkers = kMaxRanks>
 AFDEP_DEVICE Destinations destinations(int expert) {
   const uint64_t bit =
       expert == kNoExpert ? 0 : uint64_t{1} << (static_cast<unsigned>(expert) / kExpertsPerWorker);
   const uint64_t low = reduce_or(static_cast<uint32_t>(bit));
-  const uint64_t high = reduce_or(static_cast<uint32_t>(bit >> 32));
+  uint64_t high = 0;
+  if constexpr (kWorkers > 32) high = reduce_or(static_cast<uint32_t>(bit >> 32));
   return Destinations{high << 32 | low};
 }
 

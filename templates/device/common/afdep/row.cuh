@@ -29,9 +29,18 @@ struct RowShares {
   AFDEP_DEVICE static bool inside(int share, int i) {
     return share < kShares && word(share, i) < kWords;
   }
-  // Byte of the row's packets at which packet `q` of a part lies.
-  AFDEP_DEVICE static int64_t packet_byte(int share, int q) {
-    return static_cast<int64_t>(q * kShares + share) * kPacketBytes;
+  // Run `i` of a part lies so many bytes into its row: the first term is a lane's own for all rows,
+  // the second one the same for all lanes.
+  AFDEP_DEVICE static int64_t lane_byte(int share) {
+    return static_cast<int64_t>(share) * (kRun * 4);
+  }
+  AFDEP_DEVICE static constexpr int64_t run_byte(int i) { return int64_t{i} * kShares * kRun * 4; }
+  // Packet `q` of a part lies so many bytes into the row's packets: the same two terms.
+  AFDEP_DEVICE static int64_t lane_packet_byte(int share) {
+    return static_cast<int64_t>(share) * kPacketBytes;
+  }
+  AFDEP_DEVICE static constexpr int64_t packet_byte(int q) {
+    return int64_t{q} * kShares * kPacketBytes;
   }
 };
 
@@ -61,27 +70,29 @@ AFDEP_DEVICE void load_run(uint32_t (&run)[kRun], const uint8_t* from, const Loa
 template <int kWords, int kRun>
 AFDEP_DEVICE Share<kRun> load_input_share(const uint8_t* row, int share) {
   using Row = RowShares<kWords, kRun>;
+  const uint8_t* const lane_row = row + Row::lane_byte(share);
   Share<kRun> part{};
 #pragma unroll
   for (int i = 0; i < kPacketWords; ++i) {
     if (!Row::inside(share, i)) continue;
     detail::load_run<kRun>(
-        part.run[i], row + Row::word(share, i) * 4,
+        part.run[i], lane_row + Row::run_byte(i),
         [](const uint8_t* from) { return load_input_word(from); },
         [](const uint8_t* from) { return load_input_vector(from); });
   }
   return part;
 }
 
+// The same of a row that kernels write; lane_row: the row's address plus lane_byte(share).
 template <int kWords, int kRun>
-AFDEP_DEVICE Share<kRun> load_share(const uint8_t* row, int share) {
+AFDEP_DEVICE Share<kRun> load_share_at(const uint8_t* lane_row, int share) {
   using Row = RowShares<kWords, kRun>;
   Share<kRun> part{};
 #pragma unroll
   for (int i = 0; i < kPacketWords; ++i) {
     if (!Row::inside(share, i)) continue;
     detail::load_run<kRun>(
-        part.run[i], row + Row::word(share, i) * 4,
+        part.run[i], lane_row + Row::run_byte(i),
         [](const uint8_t* from) { return load_word(from); },
         [](const uint8_t* from) { return load_vector(from); });
   }
@@ -89,12 +100,18 @@ AFDEP_DEVICE Share<kRun> load_share(const uint8_t* row, int share) {
 }
 
 template <int kWords, int kRun>
-AFDEP_DEVICE void store_share(uint8_t* row, int share, const Share<kRun>& part) {
+AFDEP_DEVICE Share<kRun> load_share(const uint8_t* row, int share) {
+  return load_share_at<kWords, kRun>(row + RowShares<kWords, kRun>::lane_byte(share), share);
+}
+
+// Stores a part; lane_row as above.
+template <int kWords, int kRun>
+AFDEP_DEVICE void store_share_at(uint8_t* lane_row, int share, const Share<kRun>& part) {
   using Row = RowShares<kWords, kRun>;
 #pragma unroll
   for (int i = 0; i < kPacketWords; ++i) {
     if (!Row::inside(share, i)) continue;
-    uint8_t* const to = row + Row::word(share, i) * 4;
+    uint8_t* const to = lane_row + Row::run_byte(i);
     if constexpr (kRun == 1) {
       store_word(to, part.run[i][0]);
     } else {
@@ -103,15 +120,21 @@ AFDEP_DEVICE void store_share(uint8_t* row, int share, const Share<kRun>& part) 
   }
 }
 
+template <int kWords, int kRun>
+AFDEP_DEVICE void store_share(uint8_t* row, int share, const Share<kRun>& part) {
+  store_share_at<kWords, kRun>(row + RowShares<kWords, kRun>::lane_byte(share), share, part);
+}
+
 // Sends a part: its packets, into a row's place in a peer's inbox.
 template <int kWords, int kRun>
 AFDEP_DEVICE void store_packets(uint8_t* packets, int share, const Share<kRun>& part,
                                 uint32_t generation) {
   using Row = RowShares<kWords, kRun>;
   if (share >= Row::kShares) return;
+  uint8_t* const to = packets + Row::lane_packet_byte(share);
 #pragma unroll
   for (int q = 0; q < kRun; ++q) {
-    store_packet(packets + Row::packet_byte(share, q), packet_of(part, q, generation));
+    store_packet(to + Row::packet_byte(q), packet_of(part, q, generation));
   }
 }
 
@@ -127,8 +150,9 @@ AFDEP_DEVICE ShareLook<kRun> look_at_share(const uint8_t* packets, int share) {
   using Row = RowShares<kWords, kRun>;
   ShareLook<kRun> look{};
   if (share >= Row::kShares) return look;
+  const uint8_t* const from = packets + Row::lane_packet_byte(share);
 #pragma unroll
-  for (int q = 0; q < kRun; ++q) look.packet[q] = load_packet(packets + Row::packet_byte(share, q));
+  for (int q = 0; q < kRun; ++q) look.packet[q] = load_packet(from + Row::packet_byte(q));
   return look;
 }
 
@@ -143,7 +167,7 @@ AFDEP_DEVICE Share<kRun> finish_share(const CommonArgs& args, ShareLook<kRun> lo
   uint32_t missing = 0;
 #pragma unroll
   for (int q = 0; q < kRun; ++q) {
-    at[q] = packets + Row::packet_byte(share, q);
+    at[q] = packets + Row::lane_packet_byte(share) + Row::packet_byte(q);
     whom[q] = awaited;
     if (share < Row::kShares && look.packet[q].generation != generation) missing |= 1u << q;
   }
@@ -203,32 +227,83 @@ AFDEP_DEVICE Share<kRun> rounded_share(const RowSum<kPacketWords * kRun>& sum) {
   return part;
 }
 
-// Part `share` of a token's rows on this worker, summed over its choices in top-k order. lane_row:
-// lane k's row; chosen: the lanes that have one, at least one. All lanes of a warp take part.
-template <int kTopK, int kWords, int kRun>
+// Rows of a token in flight behind the first ones, while its sums are in registers too.
+template <int kRun, int kFirst>
+constexpr int kNextRows = kRun == 1 || kFirst < 2 ? kFirst : 2;
+
+namespace detail {
+
+// The first kBatch rows of those in `left`, at least one, which they leave. Where there is none the
+// one before is loaded again, so that no branch holds up the others.
+template <int kBatch, int kWords, int kRun>
+AFDEP_DEVICE void add_rows(RowSum<kPacketWords * kRun>& sum, const uint8_t* lane_rows, int lane_row,
+                           uint32_t& left, int share) {
+  Share<kRun> part[kBatch];
+  bool present[kBatch];
+  int lane = 0;
+#pragma unroll
+  for (int j = 0; j < kBatch; ++j) {
+    present[j] = left != 0;
+    lane = present[j] ? lowest_bit(left) : lane;
+    const int64_t row = static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lane));
+    left &= left - 1;
+    part[j] = load_share_at<kWords, kRun>(lane_rows + row * kWords * 4, share);
+  }
+#pragma unroll
+  for (int j = 0; j < kBatch; ++j) {
+    if (present[j]) add_share<kRun>(sum, part[j]);
+  }
+}
+
+// Those of the kBatch rows from `first` on that a unit has. Where there is none the first of them
+// is loaded again, so that no branch holds up the others.
+template <int kBatch, int kWords, int kRun, typename Unit>
+AFDEP_DEVICE void add_unit_rows(RowSum<kPacketWords * kRun>& sum, const uint8_t* lane_rows,
+                                const Unit& unit, int first, int share) {
+  Share<kRun> part[kBatch];
+#pragma unroll
+  for (int j = 0; j < kBatch; ++j) {
+    if (first + j >= Unit::kChoices) continue;
+    const uint32_t word = unit.has(first + j) ? unit.word(first + j) : unit.word(first);
+    const int64_t row = static_cast<int>(word);
+    part[j] = load_share_at<kWords, kRun>(lane_rows + row * kWords * 4, share);
+  }
+#pragma unroll
+  for (int j = 0; j < kBatch; ++j) {
+    if (first + j < Unit::kChoices && unit.has(first + j)) add_share<kRun>(sum, part[j]);
+  }
+}
+
+}  // namespace detail
+
+// Part `share` of a token's rows on this worker, summed over its choices in top-k order, the first
+// kFirst in flight together. lane_row: lane k's row; chosen: the lanes that have one, at least one.
+// All lanes of a warp take part.
+template <int kFirst, int kWords, int kRun>
 AFDEP_DEVICE Share<kRun> sum_rows_share(const uint8_t* rows, int lane_row, uint32_t chosen,
                                         int share) {
-  // Rows in flight: all of a few choices where a part is small, else what 64 registers a thread
-  // hold.
-  constexpr int kBatch = kRun > 1 ? 2 : kTopK < 8 ? kTopK : 8;
+  const uint8_t* const lane_rows = kept(rows + RowShares<kWords, kRun>::lane_byte(share));
   RowSum<kPacketWords * kRun> sum;
   uint32_t left = chosen;
+  detail::add_rows<kFirst, kWords, kRun>(sum, lane_rows, lane_row, left, share);
+#pragma unroll 1
   while (left != 0) {
-    Share<kRun> part[kBatch];
-    bool present[kBatch];
+    detail::add_rows<kNextRows<kRun, kFirst>, kWords, kRun>(sum, lane_rows, lane_row, left, share);
+  }
+  return rounded_share<kRun>(sum);
+}
+
+// The same of rows that every lane knows: the first words of a unit, none left out in between.
+template <int kFirst, int kWords, int kRun, typename Unit>
+AFDEP_DEVICE Share<kRun> sum_unit_share(const uint8_t* rows, const Unit& unit, int share) {
+  const uint8_t* const lane_rows = kept(rows + RowShares<kWords, kRun>::lane_byte(share));
+  RowSum<kPacketWords * kRun> sum;
+  detail::add_unit_rows<kFirst, kWords, kRun>(sum, lane_rows, unit, 0, share);
 #pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      present[j] = left != 0;
-      if (!present[j]) continue;
-      const int64_t row =
-          static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lowest_bit(left)));
-      left &= left - 1;
-      part[j] = load_share<kWords, kRun>(rows + row * kWords * 4, share);
-    }
-#pragma unroll
-    for (int j = 0; j < kBatch; ++j) {
-      if (present[j]) add_share<kRun>(sum, part[j]);
-    }
+  for (int first = kFirst; first < Unit::kChoices; first += kNextRows<kRun, kFirst>) {
+    if (!unit.has(first)) break;
+    detail::add_unit_rows<kNextRows<kRun, kFirst>, kWords, kRun>(sum, lane_rows, unit, first,
+                                                                 share);
   }
   return rounded_share<kRun>(sum);
 }
@@ -241,11 +316,13 @@ AFDEP_DEVICE Share<kRun> sum_replies_share(const CommonArgs& args, const uint8_t
                                            int64_t slot_bytes, const Destinations& from, int token,
                                            int share, uint32_t generation) {
   using Row = RowShares<kWords, kRun>;
-  constexpr int kBatch = kRun > 1 ? 1 : kSlots < 4 ? kSlots : 4;  // replies in flight
+  // Replies in flight: with long runs two, but only where no sum has to be kept meanwhile.
+  constexpr int kBatch = kRun > 1 ? (kSlots == 2 ? 2 : 1) : kSlots < 4 ? kSlots : 4;
+  const uint8_t* const lane_replies = replies + Row::lane_packet_byte(share);
   RowSum<kPacketWords * kRun> sum;
   uint64_t left = from.mask;
   int next_slot = 0;
-  while (left != 0) {
+  do {
     const uint8_t* at[kBatch * kRun];
     Awaited awaited[kBatch * kRun];
     Packet packets[kBatch * kRun];
@@ -260,7 +337,7 @@ AFDEP_DEVICE Share<kRun> sum_replies_share(const CommonArgs& args, const uint8_t
       left &= left - 1;
 #pragma unroll
       for (int q = 0; q < kRun; ++q) {
-        at[j * kRun + q] = replies + slot * slot_bytes + Row::packet_byte(share, q);
+        at[j * kRun + q] = lane_replies + slot * slot_bytes + Row::packet_byte(q);
         awaited[j * kRun + q] =
             Awaited{kPhaseReply, static_cast<uint32_t>(worker), static_cast<uint32_t>(token)};
         if (present[j]) wanted |= 1u << (j * kRun + q);
@@ -278,7 +355,7 @@ AFDEP_DEVICE Share<kRun> sum_replies_share(const CommonArgs& args, const uint8_t
         }
       }
     }
-  }
+  } while (kSlots > kBatch && left != 0);
   return rounded_share<kRun>(sum);
 }
 

@@ -24,7 +24,7 @@ AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void
                           const Awaited& awaited, uint32_t generation, uint32_t seen,
                           uint32_t expected) {
   poll_missed(at, awaited, seen, expected);
-  if (++deadline.polls % kPollsPerLook != 0) return false;
+  if (__builtin_expect(++deadline.polls % kPollsPerLook != 0, 1)) return false;
   if (load_relaxed(&args.control->abort) != 0) return true;
   const uint64_t now = clock_ns();
   if (deadline.start_ns == 0) deadline.start_ns = now;
@@ -57,16 +57,21 @@ AFDEP_DEVICE bool await_flag(const CommonArgs& args, const uint32_t* flag, uint3
   return true;
 }
 
-// Waits until the done word says that the peer has read everything sent to it two generations ago.
-// The word then holds either of the last two generations, or this one: a warp that has nothing to
-// send may come here when the rest of its kernel has sent all, and the peer has read it.
+// Whether a done word says that the peer has read everything sent to it two generations before
+// `generation`. It then holds either of the last two, or this one: a warp that has nothing to send
+// may ask when the rest of its kernel has sent all, and the peer has read it.
+AFDEP_DEVICE bool is_done(uint32_t seen, uint32_t generation) {
+  const uint32_t newest = previous_generation(generation);
+  return seen == previous_generation(newest) || seen == newest || seen == generation;
+}
+
+// Waits until the done word says so.
 AFDEP_DEVICE void await_done(const CommonArgs& args, const uint32_t* done, uint32_t generation,
                              uint32_t peer) {
-  const uint32_t newest = previous_generation(generation);
-  const uint32_t oldest = previous_generation(newest);
+  const uint32_t oldest = previous_generation(previous_generation(generation));
   uint32_t seen = load_acquire(done);
   Deadline deadline{0, 0};
-  while (seen != oldest && seen != newest && seen != generation) {
+  while (!is_done(seen, generation)) {
     if (give_up(deadline, args, done, Awaited{kPhaseDone, peer, 0}, generation, seen, oldest))
       return;
     seen = load_acquire(done);

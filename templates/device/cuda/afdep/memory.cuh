@@ -28,6 +28,13 @@ AFDEP_DEVICE Vector load_input_vector(const void* at) {
   return v;
 }
 
+// The same address, in a register from here on: else the compiler adds it up anew at every use.
+template <typename T>
+AFDEP_DEVICE T* kept(T* address) {
+  asm("" : "+l"(address));
+  return address;
+}
+
 // Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire
 // below.
 AFDEP_DEVICE uint32_t load_word(const void* at) {
@@ -126,6 +133,10 @@ AFDEP_DEVICE bool claim(uint32_t* state) {
 // Polls of a wait between two looks at the clock and the abort word: a look costs a trip to device
 // memory.
 constexpr uint32_t kPollsPerLook = 256;
+
+// Looks at a word that the kernel before this one may be about to write, before the end of that
+// kernel is awaited: about 50 microseconds.
+constexpr int kEarlyLooks = 100;
 
 // Marks a poll that found `seen` at `at` instead of what the wait is for. On a GPU a poll costs
 // nothing more.

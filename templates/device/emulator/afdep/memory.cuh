@@ -43,6 +43,12 @@ AFDEP_DEVICE Vector load_input_vector(const void* at) {
   return v;
 }
 
+// The same address, in a register from here on.
+template <typename T>
+AFDEP_DEVICE T* kept(T* address) {
+  return address;
+}
+
 // Ordinary (weak) accesses: ordered only by barriers, kernel order, and the release and acquire
 // below.
 AFDEP_DEVICE uint32_t load_word(const void* at) { return afdep_emu_load_word(at); }
@@ -104,6 +110,10 @@ AFDEP_DEVICE bool claim(uint32_t* state) {
 // Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to
 // read.
 constexpr uint32_t kPollsPerLook = 1;
+
+// Looks at a word that the kernel before this one may be about to write, before the end of that
+// kernel is awaited.
+constexpr int kEarlyLooks = 2;
 
 // Marks a poll that found `seen` at `at` instead of what the wait is for. The thread sleeps until
 // the word may have changed, another thread of its rank stores an abort word, or virtual time

@@ -23,9 +23,9 @@ constexpr int kGridGroups = 96;               // 24 CTAs
 constexpr int kWarps = 12;                    // a CTA
 constexpr int kGridWarps = 288;               // 24 CTAs
 constexpr int64_t kRowBytes = 4096;           // 2048 x bf16
+constexpr int kRowLots = 1;                   // a group takes a row
 constexpr int kRowWords = 1024;               // two BF16 elements a word
 constexpr int kRunWords = 4;                  // a lane's part of a row is 3 vectors of 4 words: four packets
-constexpr int kRowShares = 86;                // parts of 48 bytes
 constexpr int kEntryPackets = 4;              // of a token's table entry: two choices each
 constexpr int64_t kEntryBytes = 64;           // 16 a packet
 constexpr int64_t kTableOffset = 8192;        // region table of every worker's window
@@ -61,8 +61,27 @@ using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_all_reverted_2a2f_dispatch_b128(const __grid_constant__ DispatchArgs args) {
+  const auto done = look_at_all_done<cfg::kWorkers>(args.common.window + cfg::kDoneOffset);
   await_previous_kernel();  // the collect of the exchange before this one
   release_next_kernel();    // the collect may become resident and wait
+  const int tokens = static_cast<int>(args.tokens);
+  const uint8_t* const x = static_cast<const uint8_t*>(args.x);
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread = thread_index() % cfg::kGroupThreads;
+  // A group of warps takes a token, or a lot of one, then another of which it already has the loads
+  // in flight.
+  const auto share_of = [&](int lot) {
+    return lot % cfg::kRowLots * cfg::kGroupThreads + group_thread;
+  };
+  const auto load_lot = [&](int lot) {
+    return load_input_share<cfg::kRowWords, cfg::kRunWords>(
+        x + static_cast<int64_t>(lot / cfg::kRowLots) * cfg::kRowBytes, share_of(lot));
+  };
+  const int lots = tokens * cfg::kRowLots;
+  int lot = group * (cfg::kGridGroups / cfg::kGroups) + block_index();
+  int64_t choice = load_choice<int64_t, cfg::kTopK>(args.ids, lot / cfg::kRowLots, tokens);
+  Share<cfg::kRunWords> part{};
+  if (lot < lots) part = load_lot(lot);
   const uint32_t generation = opened_generation(args.common);
   // Entry barrier: every rank has come here before any goes on.
   pass_barrier<Group>(args.common, cfg::kEntryOffset, cfg::kEntryRankBytes, cfg::kEntryGateOffset,
@@ -73,8 +92,6 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
         args.common, no_rows, cfg::kNoRowsRankBytes, generation);
   }
-  const int tokens = static_cast<int>(args.tokens);
-  const uint8_t* const x = static_cast<const uint8_t*>(args.x);
 
   // This source's place in every worker's inbox.
   const uint32_t half = half_of(generation);
@@ -82,16 +99,15 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       cfg::kTableOffset + half * cfg::kTableHalfBytes + args.common.index * cfg::kTableSourceBytes;
   const int64_t rows =
       cfg::kRowsOffset + half * cfg::kRowsHalfBytes + args.common.index * cfg::kRowsSourceBytes;
-  const int group = thread_index() / cfg::kGroupThreads;
-  const int group_thread = thread_index() % cfg::kGroupThreads;
 
   // Worker w may still read this half for generation - 2: its done word says when it has ended.
-  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation);
+  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation,
+                                done);
 
   // The table goes first: a worker can place no row before it has ranked every id. An unused token
   // says "no experts".
-  for (int token = block_index() * cfg::kWarps + warp_index(); token < cfg::kBucket;
-       token += cfg::kGridWarps) {
+  for (int token = warp_index() * (cfg::kGridWarps / cfg::kWarps) + block_index();
+       token < cfg::kBucket; token += cfg::kGridWarps) {
     const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
     const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kReport>(
         args.common, args.ids, token, tokens, generation);
@@ -108,22 +124,25 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   }
 
   #pragma unroll 1
-  for (int token = block_index() * cfg::kGroups + group; token < tokens;
-       token += cfg::kGridGroups) {
-    const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kOff>(
-        args.common, args.ids, token, tokens, generation);
-    const Destinations to = destinations<cfg::kExpertsPerWorker>(expert);
-    const int64_t place = rows + token * cfg::kInboxRowBytes;  // awaited by receive
-    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kGroupThreads) {
-      const auto part = load_input_share<cfg::kRowWords, cfg::kRunWords>(
-          x + static_cast<int64_t>(token) * cfg::kRowBytes, share);
-      if (to.includes(0)) {
-        store_packets<cfg::kRowWords>(args.common.peer[0] + place, share, part, generation);
-      }
-      if (to.includes(1)) {
-        store_packets<cfg::kRowWords>(args.common.peer[1] + place, share, part, generation);
-      }
+  while (lot < lots) {
+    const int next = lot + cfg::kGridGroups;
+    const int64_t next_choice =
+        load_choice<int64_t, cfg::kTopK>(args.ids, next / cfg::kRowLots, tokens);
+    Share<cfg::kRunWords> next_part{};
+    if (next < lots) next_part = load_lot(next);
+    const Destinations to = destinations<cfg::kExpertsPerWorker, cfg::kWorkers>(
+        expert_in_range<cfg::kExperts>(choice));
+    const int64_t place = rows + lot / cfg::kRowLots * cfg::kInboxRowBytes;  // awaited by receive
+    const int share = share_of(lot);
+    if (to.includes(0)) {
+      store_packets<cfg::kRowWords>(args.common.peer[0] + place, share, part, generation);
     }
+    if (to.includes(1)) {
+      store_packets<cfg::kRowWords>(args.common.peer[1] + place, share, part, generation);
+    }
+    lot = next;
+    choice = next_choice;
+    part = next_part;
   }
   if (block_index() == 0 && warp_index() == 0) {
     await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(

@@ -21,10 +21,10 @@ constexpr int kBoundThreads = 384;            // launched with 352; one bound ke
 constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
 constexpr int kGroupThreads = 352;            // 11 warps take a row
 constexpr int kGroups = 1;                    // rows in flight in a CTA
+constexpr int kRowLots = 1;                   // a group takes a row
+constexpr int kWarps = 11;                    // a CTA
 constexpr int kRowWords = 1024;               // two BF16 elements a word
 constexpr int kRunWords = 1;                  // a lane's part of a row is 3 words: one packet
-constexpr int kRowShares = 342;               // parts of 12 bytes
-constexpr int kWarps = 11;                    // a CTA
 constexpr int kOwnUnits = 1;                  // 2 units over 2 CTAs
 constexpr int kTableBatch = 1;                // table packets of a lane in flight, of 8 in all
 constexpr int64_t kSharedBytes = 848;         // the rank table
@@ -41,7 +41,7 @@ constexpr int kOwnFirst = 2;                  // number of this role's first ran
 constexpr int kPeerFirst = 0;                 // number of the other role's
 constexpr int64_t kEntryOffset = 0;           // region entry_dispatch of every rank's window
 constexpr int64_t kEntryRankBytes = 256;      // a word a rank
-constexpr int64_t kEntryGateOffset = 32768;   // region gates of the workspace
+constexpr int64_t kEntryGateOffset = 45056;   // region gates of the workspace
 constexpr int64_t kExitOffset = 1024;         // region exit_dispatch of every rank's window
 constexpr int64_t kExitRankBytes = 256;       // a word a rank
 constexpr int64_t kNoRowsOffset = 2048;       // region no_rows_dispatch of every rank's window
@@ -79,8 +79,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
         args.common, no_rows, cfg::kNoRowsRankBytes, generation);
   }
-  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const int first_unit = block_index() * cfg::kOwnUnits;
+  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   // Every block counts the whole table, so that no block waits for another; it remembers the
   // choices of its own units.
   const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
@@ -90,6 +90,31 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
         count_choice(ranks, first_expert, first_unit, unit, choice, id, weight);
       });
   sync_block();
+  // A group of warps takes a unit, or a lot of one, then another whose packets it already looks at.
+  // The first look travels while the ids are ranked.
+  const uint8_t* const inbox = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes;
+  const auto share_of = [&](int lot) {
+    return lot % cfg::kRowLots * cfg::kGroupThreads + thread_index() % cfg::kGroupThreads;
+  };
+  const auto packets_of = [&](int lot) {
+    const int unit = first_unit + lot / cfg::kRowLots;
+    return inbox + unit / cfg::kBucket * cfg::kRowsSourceBytes +
+           unit % cfg::kBucket * cfg::kInboxRowBytes;
+  };
+  const int units_left = cfg::kUnits - first_unit;
+  const int lots =
+      (units_left < cfg::kOwnUnits ? units_left : cfg::kOwnUnits) * cfg::kRowLots;
+  const auto row_of_lot = [&](int lot) {
+    return lot < lots ? row_of(ranks, lot / cfg::kRowLots, first_expert) : kNoRow;
+  };
+  const auto look_at_lot = [&](int lot) {
+    ShareLook<cfg::kRunWords> look{};
+    if (lot < lots && has_local_choice(ranks, lot / cfg::kRowLots, first_expert)) {
+      look = look_at_share<cfg::kRowWords, cfg::kRunWords>(packets_of(lot), share_of(lot));
+    }
+    return look;
+  };
+  int lot = thread_index() / cfg::kGroupThreads;
   if (warp_index() == 0) place_experts<cfg::kAlignment>(ranks);
   if (warp_index() == cfg::kWarps - 1) rank_own(ranks, first_expert);
   sync_block();
@@ -97,38 +122,35 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   if (block_index() == 0) publish_ends<cfg::kThreads>(ranks, args.ends, args.counts);
   // Exit barrier: this kernel ends, and its epilogue reads rows, when every rank has sent all.
   end_behind_barrier<Group>(args.common, cfg::kExitOffset, cfg::kExitRankBytes, generation, kFirstPart);
-
-  const uint8_t* const inbox = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes;
-  const int group = thread_index() / cfg::kGroupThreads;
-  const int group_thread = thread_index() % cfg::kGroupThreads;
-#pragma unroll 1
-  for (int own = group; own < cfg::kOwnUnits; own += cfg::kGroups) {
+  ShareLook<cfg::kRunWords> look = look_at_lot(lot);
+  int lane_row = row_of_lot(lot);
+  #pragma unroll 1
+  while (lot < lots) {
+    const int next = lot + cfg::kGroups;
+    const int next_lane_row = row_of_lot(next);
+    const ShareLook<cfg::kRunWords> next_look = look_at_lot(next);
+    const int own = lot / cfg::kRowLots;
     const int unit = first_unit + own;
-    if (unit >= cfg::kUnits) continue;
-    const int source = unit / cfg::kBucket;
-    const int token = unit % cfg::kBucket;
-    const int lane_row = row_of(ranks, own, first_expert);
-    if (group_thread < 32) {
+    const int share = share_of(lot);
+    const uint32_t chosen = lanes_with_row(lane_row);
+    if (share < 32) {
       if (lane_index() < cfg::kTopK) {
         store_word(args.common.workspace + cfg::kUnitRowsOffset +
                        (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
                    static_cast<uint32_t>(lane_row));
-        if (lane_row != kNoRow) {
-          store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-        }
       }
+      const uint32_t row_weight = weight_of(ranks, own);
+      if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     }
-    const uint32_t chosen = lanes_with_row(lane_row);
-    if (chosen == 0) continue;
-
-    // Published by dispatch of `source`.
-    const uint8_t* const from =
-        inbox + source * cfg::kRowsSourceBytes + token * cfg::kInboxRowBytes;
-    const Awaited awaited{kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)};
-    for (int first = 0; first < cfg::kRowShares; first += cfg::kGroupThreads) {
-      await_share<cfg::kRowWords, cfg::kRunWords>(args.common, from, first + group_thread,
-                                                  generation, awaited);
+    if (chosen != 0) {
+      // Published by dispatch of the unit's source.
+      const Awaited awaited{kPhaseRow, static_cast<uint32_t>(unit / cfg::kBucket),
+                            static_cast<uint32_t>(unit % cfg::kBucket)};
+      finish_share<cfg::kRowWords>(args.common, look, packets_of(lot), share, generation, awaited);
     }
+    lot = next;
+    lane_row = next_lane_row;
+    look = next_look;
   }
   if (block_index() == 0 && warp_index() == 0) {
     await_no_rows<Group, cfg::kNoRowsFromFirst, cfg::kNoRowsFromEnd, cfg::kNoRowsPackets>(

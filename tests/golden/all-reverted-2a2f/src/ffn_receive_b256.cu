@@ -37,7 +37,7 @@ constexpr int kOwnFirst = 2;                  // number of this role's first ran
 constexpr int kPeerFirst = 0;                 // number of the other role's
 constexpr int64_t kEntryOffset = 0;           // region entry_dispatch of every rank's window
 constexpr int64_t kEntryRankBytes = 256;      // a word a rank
-constexpr int64_t kEntryGateOffset = 32768;   // region gates of the workspace
+constexpr int64_t kEntryGateOffset = 45056;   // region gates of the workspace
 constexpr int64_t kExitOffset = 1024;         // region exit_dispatch of every rank's window
 constexpr int64_t kExitRankBytes = 256;       // a word a rank
 constexpr int64_t kNoRowsOffset = 2048;       // region no_rows_dispatch of every rank's window
@@ -75,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     send_no_rows<Group, cfg::kNoRowsToFirst, cfg::kNoRowsToEnd, cfg::kNoRowsPackets>(
         args.common, no_rows, cfg::kNoRowsRankBytes, generation);
   }
-  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const int first_unit = block_index() * cfg::kOwnUnits;
+  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   // Every block counts the whole table, so that no block waits for another; it remembers the
   // choices of its own units.
   const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
@@ -106,10 +106,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       store_word(args.common.workspace + cfg::kUnitRowsOffset +
                      (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
                  static_cast<uint32_t>(lane_row));
-      if (lane_row != kNoRow) {
-        store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-      }
     }
+    const uint32_t row_weight = weight_of(ranks, own);
+    if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     const uint32_t chosen = lanes_with_row(lane_row);
     if (chosen == 0) continue;
 

@@ -37,10 +37,10 @@ constexpr int kOwnFirst = 2;                    // number of this role's first r
 constexpr int kPeerFirst = 0;                   // number of the other role's
 constexpr int64_t kEntryOffset = 4096;          // region entry_combine of every rank's window
 constexpr int64_t kEntryRankBytes = 256;        // a word a rank
-constexpr int64_t kEntryGateOffset = 32800;     // region gates of the workspace
+constexpr int64_t kEntryGateOffset = 45088;     // region gates of the workspace
 constexpr int64_t kExitOffset = 5120;           // region exit_combine of every rank's window
 constexpr int64_t kExitRankBytes = 256;         // a word a rank
-constexpr int64_t kBlockGatesOffset = 33024;    // region block_gates of the workspace
+constexpr int64_t kBlockGatesOffset = 45312;    // region block_gates of the workspace
 constexpr int kGridBlocks = 24;                 // CTAs
 constexpr int64_t kNoRowsOffset = 6144;         // region no_rows_combine of every rank's window
 constexpr int64_t kNoRowsHalfBytes = 1024;      // by generation parity
@@ -114,6 +114,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
   // dispatch, two generations on.
   if (block_index() == 0) {
+    #pragma unroll 1
     for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
       release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
     }

@@ -8,11 +8,13 @@
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBoundThreads = 384;             // launched with 352; one bound keeps a bundle's kernels alike
+constexpr int kBoundThreads = 384;             // launched with 192; one bound keeps a bundle's kernels alike
 constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
-constexpr int kGroupThreads = 352;             // 11 warps take a row
+constexpr int kGroupThreads = 192;             // 6 warps take a row's part of one CTA
 constexpr int kGroups = 1;                     // rows in flight in a CTA
-constexpr int kGridGroups = 8;                 // 8 CTAs
+constexpr int kRowBlocks = 2;                  // CTAs share a row
+constexpr int kRowThreads = 384;               // of a row in all of them
+constexpr int kGridGroups = 8;                 // 16 CTAs
 constexpr int kRowWords = 1024;                // two BF16 elements a word
 constexpr int kRunWords = 1;                   // a lane's part of a row is 3 words: one packet
 constexpr int kRowShares = 342;                // parts of 12 bytes
@@ -60,15 +62,16 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   const uint8_t* const inbox =
       args.common.window + cfg::kRepliesOffset + half_of(generation) * cfg::kRepliesHalfBytes;
   const int group = thread_index() / cfg::kGroupThreads;
-  const int group_thread = thread_index() % cfg::kGroupThreads;
+  const int group_thread =
+      block_index() % cfg::kRowBlocks * cfg::kGroupThreads + thread_index() % cfg::kGroupThreads;
   #pragma unroll 1
-  for (int token = block_index() * cfg::kGroups + group; token < tokens;
-       token += cfg::kGridGroups) {
+  for (int token = group * (cfg::kGridGroups / cfg::kGroups) + block_index() / cfg::kRowBlocks;
+       token < tokens; token += cfg::kGridGroups) {
     const Destinations from =
         load_destinations(args.common.workspace + cfg::kDestinationsOffset, token);
     if (from.empty()) continue;
     const uint8_t* const replies = inbox + token * cfg::kReplyRowBytes;
-    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kGroupThreads) {
+    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kRowThreads) {
       // Published by reply of every worker in `from`; reduce takes what they say.
       const Awaited awaited{kPhaseReply, static_cast<uint32_t>(lowest_bit(from.mask)),
                             static_cast<uint32_t>(token)};

@@ -91,8 +91,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
 
   // The table goes first: a worker can place no row before it has ranked every id. An unused token
   // says "no experts".
-  for (int token = block_index() * cfg::kWarps + warp_index(); token < cfg::kBucket;
-       token += cfg::kGridWarps) {
+  for (int token = warp_index() * (cfg::kGridWarps / cfg::kWarps) + block_index();
+       token < cfg::kBucket; token += cfg::kGridWarps) {
     const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
     const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kReport>(
         args.common, args.ids, token, tokens, generation);

@@ -28,11 +28,11 @@ constexpr int64_t kEntryBytes = 64;            // 16 a packet
 constexpr int64_t kTableOffset = 0;            // region table of every worker's window
 constexpr int64_t kTableHalfBytes = 32768;     // by generation parity
 constexpr int64_t kTableSourceBytes = 8192;    // 128 items of 64 bytes
-constexpr int64_t kRowsOffset = 372736;        // region rows of every worker's window
+constexpr int64_t kRowsOffset = 9863168;       // region rows of every worker's window
 constexpr int64_t kRowsHalfBytes = 29360128;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 7340032;  // 512 items of 14336 bytes
 constexpr int64_t kInboxRowBytes = 14336;      // a raw row
-constexpr int64_t kFlagsOffset = 59496448;     // region row_flags of every worker's window
+constexpr int64_t kFlagsOffset = 68986880;     // region row_flags of every worker's window
 constexpr int64_t kFlagsHalfBytes = 8192;      // by generation parity
 constexpr int64_t kFlagsSourceBytes = 2048;    // 512 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;             // region done of this rank's window
@@ -61,8 +61,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
 
   // The table goes first: a worker can place no row before it has ranked every id. An unused token
   // says "no experts".
-  for (int token = block_index() * cfg::kWarps + warp_index(); token < cfg::kBucket;
-       token += cfg::kGridWarps) {
+  for (int token = warp_index() * (cfg::kGridWarps / cfg::kWarps) + block_index();
+       token < cfg::kBucket; token += cfg::kGridWarps) {
     const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
     const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kOff>(
         args.common, args.ids, token, tokens, generation);

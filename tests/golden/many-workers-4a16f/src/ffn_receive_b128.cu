@@ -31,15 +31,15 @@ constexpr int64_t kSharedBytes = 1952;         // the rank table
 constexpr int64_t kTableOffset = 0;            // region table of this rank's window
 constexpr int64_t kTableHalfBytes = 32768;     // by generation parity
 constexpr int64_t kTableSourceBytes = 8192;    // 128 items of 64 bytes
-constexpr int64_t kRowsOffset = 372736;        // region rows of this rank's window
+constexpr int64_t kRowsOffset = 9863168;       // region rows of this rank's window
 constexpr int64_t kRowsHalfBytes = 29360128;   // by generation parity
 constexpr int64_t kRowsSourceBytes = 7340032;  // 512 items of 14336 bytes
 constexpr int64_t kInboxRowBytes = 14336;      // a raw row
-constexpr int64_t kFlagsOffset = 59496448;     // region row_flags of this rank's window
+constexpr int64_t kFlagsOffset = 68986880;     // region row_flags of this rank's window
 constexpr int64_t kFlagsHalfBytes = 8192;      // by generation parity
 constexpr int64_t kFlagsSourceBytes = 2048;    // 512 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 65536;    // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 77824;    // region unit_slots of the workspace
 }  // namespace cfg
 
 // Units, (source, token) pairs, are source-major; this block places the rows of kOwnUnits of them.
@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   release_next_kernel();    // the reply may become resident and wait
   const uint32_t generation = opened_generation(args.common);
   const uint32_t half = half_of(generation);
-  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const int first_unit = block_index() * cfg::kOwnUnits;
+  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   // Every block counts the whole table, so that no block waits for another; it remembers the
   // choices of its own units.
   const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
@@ -83,19 +83,19 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     const int source = unit / cfg::kBucket;
     const int token = unit % cfg::kBucket;
     const int lane_row = row_of(ranks, own, first_expert);
+    const int expert = expert_of(ranks, own);
+    const auto slot = static_cast<uint32_t>(
+        destinations<cfg::kLocalExperts>(expert).before(static_cast<int>(args.common.index)));
     if (lane_index() < cfg::kTopK) {
       store_word(args.common.workspace + cfg::kUnitRowsOffset +
                      (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
                  static_cast<uint32_t>(lane_row));
-      if (lane_row != kNoRow) {
-        store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-      }
     }
-    const Destinations replying = destinations<cfg::kLocalExperts>(expert_of(ranks, own));
     if (lane_index() == 0) {
-      store_word(args.common.workspace + cfg::kUnitSlotsOffset + static_cast<int64_t>(unit) * 4,
-                 static_cast<uint32_t>(replying.before(static_cast<int>(args.common.index))));
+      store_word(args.common.workspace + cfg::kUnitSlotsOffset + static_cast<int64_t>(unit) * 4, slot);
     }
+    const uint32_t row_weight = weight_of(ranks, own);
+    if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     const uint32_t chosen = lanes_with_row(lane_row);
     if (chosen == 0) continue;
 

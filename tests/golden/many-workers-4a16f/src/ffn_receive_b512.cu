@@ -32,22 +32,22 @@ constexpr int kSingleOwn = 76;                  // from here on it takes one, so
 constexpr int kWidePrefix = 0;                  // counts of more than 16 bits
 constexpr int kCountBatch = 3;                  // count packets of a lane in flight, of 288 in all
 constexpr int kChoiceBatch = 4;                 // choice packets of a lane in flight, of 528 in all
-constexpr int64_t kCountsOffset = 59092992;     // region counts of this rank's window
+constexpr int64_t kCountsOffset = 68583424;     // region counts of this rank's window
 constexpr int64_t kCountsHalfBytes = 5120;      // by generation parity
 constexpr int64_t kCountsSourceBytes = 1280;    // 24 items of 48 bytes
-constexpr int64_t kRowsOffset = 372736;         // region rows of this rank's window
+constexpr int64_t kRowsOffset = 9863168;        // region rows of this rank's window
 constexpr int64_t kRowsHalfBytes = 29360128;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 7340032;   // 512 items of 14336 bytes
 constexpr int64_t kInboxRowBytes = 14336;       // a raw row
-constexpr int64_t kChoicesOffset = 59103232;    // region choices of this rank's window
+constexpr int64_t kChoicesOffset = 68593664;    // region choices of this rank's window
 constexpr int64_t kChoicesHalfBytes = 196608;   // by generation parity
 constexpr int64_t kChoicesSourceBytes = 49152;  // 512 items of 96 bytes
 constexpr int64_t kChoicesTokenBytes = 96;      // 6 packets
-constexpr int64_t kFlagsOffset = 59496448;      // region row_flags of this rank's window
+constexpr int64_t kFlagsOffset = 68986880;      // region row_flags of this rank's window
 constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
 constexpr int64_t kFlagsSourceBytes = 2048;     // 512 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 65536;     // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 77824;     // region unit_slots of the workspace
 }  // namespace cfg
 
 struct Shared {

@@ -4,69 +4,79 @@
 #include "afdep/abi.h"
 #include "afdep/exchange.cuh"
 #include "afdep/row.cuh"
+#include "afdep/unit.cuh"
 
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 2;                     // tokens of one source at most
-constexpr int kSources = 4;                    // attention ranks
-constexpr int kUnits = 8;                      // 4 sources x 2 tokens
-constexpr int kTopK = 8;                       // choices of a token
-constexpr int kThreads = 320;                  // 10 warps
-constexpr int kBoundThreads = 384;             // launched with 320; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 2;                // leaves 80 registers a thread
-constexpr int kGroupThreads = 320;             // 10 warps take a row
-constexpr int kGroups = 1;                     // rows in flight in a CTA
-constexpr int kGridGroups = 8;                 // 8 CTAs
-constexpr int kRowWords = 3584;                // two BF16 elements a word
-constexpr int kRunWords = 4;                   // a lane's part of a row is 3 vectors of 4 words: four packets
-constexpr int kRowShares = 299;                // parts of 48 bytes
-constexpr int64_t kRepliesOffset = 256;        // region reply_packets of every source's window
-constexpr int64_t kRepliesHalfBytes = 307200;  // by generation parity
-constexpr int64_t kRepliesSlotBytes = 38400;   // 2 items of 19136 bytes
-constexpr int64_t kReplyRowBytes = 19136;      // 1196 packets at most
-constexpr int64_t kDoneOffset = 0;             // region done of every source's window
-constexpr int64_t kUnitRowsOffset = 0;         // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 65536;    // region unit_slots of the workspace
+constexpr int kBucket = 2;                      // tokens of one source at most
+constexpr int kSources = 4;                     // attention ranks
+constexpr int kUnits = 8;                       // 4 sources x 2 tokens
+constexpr int kTopK = 8;                        // choices of a token
+constexpr int kThreads = 160;                   // 5 warps
+constexpr int kBoundThreads = 448;              // launched with 160; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                 // leaves 72 registers a thread
+constexpr int kWarps = 5;                       // a CTA
+constexpr int kRowWarps = 10;                   // take a row, in one CTA or in several
+constexpr int kRowWords = 3584;                 // two BF16 elements a word
+constexpr int kRunWords = 4;                    // a lane's part of a row is 3 vectors of 4 words: four packets
+constexpr int kRowsInFlight = 3;                // of a token, in a lane's registers
+constexpr int kDoneBlock = 16;                  // tells the sources, and no more
+constexpr int64_t kRepliesOffset = 256;         // region reply_packets of every source's window
+constexpr int64_t kRepliesHalfBytes = 9797632;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 1224704;  // 64 items of 19136 bytes
+constexpr int64_t kReplyRowBytes = 19136;       // 1196 packets at most
+constexpr int64_t kDoneOffset = 0;              // region done of every source's window
+constexpr int64_t kUnitPacketsOffset = 65536;   // region unit_packets of the workspace
+constexpr int kUnitPackets = 3;                 // of a unit: its rows, and its reply slot
+constexpr int64_t kUnitBytes = 48;              // 16 a packet
 }  // namespace cfg
+
+// What receive wrote of a unit: its rows, and its slot where replies have slots.
+using Unit = UnitRows<cfg::kTopK, cfg::kUnitPackets>;
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_many_workers_4a16f_reply_b2(const __grid_constant__ ReplyArgs args) {
+  // kRowWarps warps take a unit, whose rows are known before receive has written them all.
+  const int warp = block_index() * cfg::kWarps + warp_index();
+  const int unit = warp / cfg::kRowWarps;
+  const int share = warp % cfg::kRowWarps * 32 + lane_index();
+  const uint8_t* const unit_at =
+      args.common.workspace + cfg::kUnitPacketsOffset + unit * cfg::kUnitBytes;
+  Unit rows_of_unit{};
+  if (unit < cfg::kUnits) rows_of_unit = load_unit<Unit>(unit_at);
+  const uint32_t expected = expected_generation(args.common);
+  if (unit < cfg::kUnits) look_for_unit(rows_of_unit, unit_at, expected);
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait
   const uint32_t generation = started_generation(args.common);
   const uint8_t* const rows = static_cast<const uint8_t*>(args.rows);
   const uint32_t half = half_of(generation);
-  const int group = thread_index() / cfg::kGroupThreads;
-  const int group_thread = thread_index() % cfg::kGroupThreads;
-  #pragma unroll 1
-  for (int unit = block_index() * cfg::kGroups + group; unit < cfg::kUnits;
-       unit += cfg::kGridGroups) {
+  if (unit < cfg::kUnits) {
     const int source = unit / cfg::kBucket;
     const int token = unit % cfg::kBucket;
-    const int lane_row =
-        load_unit_row<cfg::kTopK>(args.common.workspace + cfg::kUnitRowsOffset, unit);
-    const uint32_t chosen = lanes_with_row(lane_row);
-    if (chosen == 0) continue;
-    const uint32_t slot =
-        load_word(args.common.workspace + cfg::kUnitSlotsOffset + static_cast<int64_t>(unit) * 4);
+    if (!rows_of_unit.written_for(expected)) rows_of_unit = load_unit<Unit>(unit_at);
+    const uint32_t slot = rows_of_unit.word(cfg::kTopK);
     uint8_t* const to = args.common.peer[source] + cfg::kRepliesOffset +
                         half * cfg::kRepliesHalfBytes + slot * cfg::kRepliesSlotBytes +
                         token * cfg::kReplyRowBytes;
-    for (int first = 0; first < cfg::kRowShares; first += cfg::kGroupThreads) {
-      const int share = first + group_thread;
-      const auto part = sum_rows_share<cfg::kTopK, cfg::kRowWords, cfg::kRunWords>(
-          rows, lane_row, chosen, share);
+    if (!rows_of_unit.empty()) {
+      const auto part =
+          sum_unit_share<cfg::kRowsInFlight, cfg::kRowWords, cfg::kRunWords>(
+              rows, rows_of_unit, share);
       store_packets<cfg::kRowWords>(to, share, part, generation);  // awaited by collect
     }
   }
   // Receive has ended, so every inbox word of this generation is read: each source may write this
   // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
   // dispatch, two generations on.
-  if (block_index() == 0) {
+  // A block of its own does it, so that its fence waits for no reply.
+  if (block_index() == cfg::kDoneBlock) {
+    #pragma unroll 1
     for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
       release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
     }
   }
-  mark_finished(args.common, generation);
+  // The last block: by then the others have had their early look, which reads that word.
+  mark_finished(args.common, generation, cfg::kDoneBlock);
 }

@@ -29,16 +29,16 @@ constexpr int kMailSlots = 2;                    // replies of a warp stored and
 constexpr int64_t kSharedBytes = 198208;         // rings and mail
 constexpr int kUnits = 2048;                     // 4 sources x 512 tokens
 constexpr int kBlocks = 24;                      // CTAs
-constexpr int64_t kRepliesOffset = 614656;       // region replies of every source's window
+constexpr int64_t kRepliesOffset = 19595520;     // region replies of every source's window
 constexpr int64_t kRepliesHalfBytes = 58720256;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 7340032;   // 512 items of 14336 bytes
 constexpr int64_t kReplyRowBytes = 14336;        // a raw row
-constexpr int64_t kFlagsOffset = 118055168;      // region reply_flags of every source's window
+constexpr int64_t kFlagsOffset = 137036032;      // region reply_flags of every source's window
 constexpr int64_t kFlagsHalfBytes = 32768;       // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 2048;      // 512 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;               // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 65536;      // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 77824;      // region unit_slots of the workspace
 }  // namespace cfg
 
 struct Work {
@@ -181,6 +181,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
   // dispatch, two generations on.
   if (block_index() == 0) {
+    #pragma unroll 1
     for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
       release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
     }

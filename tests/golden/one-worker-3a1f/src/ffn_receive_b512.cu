@@ -55,8 +55,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   release_next_kernel();    // the reply may become resident and wait
   const uint32_t generation = opened_generation(args.common);
   const uint32_t half = half_of(generation);
-  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const int first_unit = block_index() * cfg::kOwnUnits;
+  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   // Every block counts the whole table, so that no block waits for another; it remembers the
   // choices of its own units.
   const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
@@ -86,10 +86,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       store_word(args.common.workspace + cfg::kUnitRowsOffset +
                      (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
                  static_cast<uint32_t>(lane_row));
-      if (lane_row != kNoRow) {
-        store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-      }
     }
+    const uint32_t row_weight = weight_of(ranks, own);
+    if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     const uint32_t chosen = lanes_with_row(lane_row);
     if (chosen == 0) continue;
 

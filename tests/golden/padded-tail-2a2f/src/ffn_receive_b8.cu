@@ -6,38 +6,44 @@
 #include "afdep/rank.cuh"
 #include "afdep/row.cuh"
 #include "afdep/table.cuh"
+#include "afdep/unit.cuh"
+#include "afdep/warp_rank.cuh"
 
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 8;                   // tokens of one source at most
-constexpr int kSources = 2;                  // attention ranks
-constexpr int kUnits = 16;                   // 2 sources x 8 tokens
-constexpr int kTopK = 4;                     // choices of a token
-constexpr int kLocalExperts = 64;            // 128 experts over 2 workers
-constexpr int kAlignment = 16;               // rows; an expert starts at a multiple
-constexpr int kThreads = 128;                // 4 warps
-constexpr int kBoundThreads = 384;           // launched with 128; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 2;              // leaves 80 registers a thread
-constexpr int kGroupThreads = 128;           // 4 warps take a row
-constexpr int64_t kRowBytes = 5760;          // 2880 x bf16
-constexpr int kRowWords = 1440;              // two BF16 elements a word
-constexpr int kRunWords = 4;                 // a lane's part of a row is 3 vectors of 4 words: four packets
-constexpr int kWarps = 4;                    // a CTA
-constexpr int kBlocks = 16;                  // CTAs
-constexpr int kOwnUnits = 1;                 // 16 units over 16 CTAs
-constexpr int kTableBatch = 1;               // table packets of a lane in flight, of 32 in all
-constexpr int64_t kSharedBytes = 808;        // the rank table
-constexpr int64_t kTableOffset = 0;          // region table of this rank's window
-constexpr int64_t kTableHalfBytes = 16384;   // by generation parity
-constexpr int64_t kTableSourceBytes = 8192;  // 256 items of 32 bytes
-constexpr int64_t kRowsOffset = 32768;       // region row_packets of this rank's window
-constexpr int64_t kRowsHalfBytes = 122880;   // by generation parity
-constexpr int64_t kRowsSourceBytes = 61440;  // 8 items of 7680 bytes
-constexpr int64_t kInboxRowBytes = 7680;     // 480 packets at most
-constexpr int64_t kUnitRowsOffset = 0;       // region unit_rows of the workspace
+constexpr int kBucket = 8;                     // tokens of one source at most
+constexpr int kSources = 2;                    // attention ranks
+constexpr int kUnits = 16;                     // 2 sources x 8 tokens
+constexpr int kTopK = 4;                       // choices of a token
+constexpr int kLocalExperts = 64;              // 128 experts over 2 workers
+constexpr int kAlignment = 16;                 // rows; an expert starts at a multiple
+constexpr int kThreads = 128;                  // 4 warps
+constexpr int kBoundThreads = 448;             // launched with 128; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 72 registers a thread
+constexpr int kWarps = 4;                      // a CTA
+constexpr int kRowWarps = 4;                   // take a row, in one CTA or in several
+constexpr int64_t kRowBytes = 5760;            // 2880 x bf16
+constexpr int kRowWords = 1440;                // two BF16 elements a word
+constexpr int kRunWords = 4;                   // a lane's part of a row is 3 vectors of 4 words: four packets
+constexpr int kBlocks = 16;                    // CTAs
+constexpr int kOwnUnits = 1;                   // 16 units over 16 CTAs
+constexpr int kTableBatch = 1;                 // table packets of a lane in flight, of 32 in all
+constexpr int64_t kSharedBytes = 808;          // the rank table
+constexpr int64_t kTableOffset = 0;            // region table of this rank's window
+constexpr int64_t kTableHalfBytes = 16384;     // by generation parity
+constexpr int64_t kTableSourceBytes = 8192;    // 256 items of 32 bytes
+constexpr int64_t kRowsOffset = 32768;         // region row_packets of this rank's window
+constexpr int64_t kRowsHalfBytes = 122880;     // by generation parity
+constexpr int64_t kRowsSourceBytes = 61440;    // 8 items of 7680 bytes
+constexpr int64_t kInboxRowBytes = 7680;       // 480 packets at most
+constexpr int64_t kUnitPacketsOffset = 32768;  // region unit_packets of the workspace
+constexpr int kUnitPackets = 2;                // of a unit: its rows, and its reply slot
+constexpr int64_t kUnitBytes = 32;             // 16 a packet
 }  // namespace cfg
 
+// What reply reads of a unit: its rows, and its slot where replies have slots.
+using Unit = UnitRows<cfg::kTopK, cfg::kUnitPackets>;
 // Units, (source, token) pairs, are source-major; this block places the rows of kOwnUnits of them.
 using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
 static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
@@ -52,8 +58,13 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   release_next_kernel();    // the reply may become resident and wait
   const uint32_t generation = opened_generation(args.common);
   const uint32_t half = half_of(generation);
+  // kRowWarps warps take a unit.
+  const int warp = block_index() * cfg::kWarps + warp_index();
+  const int first_unit = block_index() * cfg::kWarps / cfg::kRowWarps;
+  const int unit = warp / cfg::kRowWarps;
+  const int own = unit - first_unit;
+  const int share = warp % cfg::kRowWarps * 32 + lane_index();
   const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
-  const int first_unit = block_index() * cfg::kOwnUnits;
   // Every block counts the whole table, so that no block waits for another; it remembers the
   // choices of its own units.
   const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
@@ -63,52 +74,45 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
         count_choice(ranks, first_expert, first_unit, unit, choice, id, weight);
       });
   sync_block();
-  // The rows left their sources with the table, so a first look at this group's row travels while
-  // the ids are ranked.
-  const int own = thread_index() / cfg::kGroupThreads;
-  const int share = thread_index() % cfg::kGroupThreads;
-  const int unit = first_unit + own;
+  // A unit's ids say whether its row comes, so its warps wait for it while others rank.
   const int source = unit / cfg::kBucket;
   const int token = unit % cfg::kBucket;
   const uint8_t* const from = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes +
                               source * cfg::kRowsSourceBytes + token * cfg::kInboxRowBytes;
+  const bool comes = unit < cfg::kUnits && has_local_choice(ranks, own, first_expert);
   ShareLook<cfg::kRunWords> look{};
-  if (own < cfg::kOwnUnits && unit < cfg::kUnits) {
-    look = look_at_share<cfg::kRowWords, cfg::kRunWords>(from, share);
-  }
+  if (comes) look = look_at_share<cfg::kRowWords, cfg::kRunWords>(from, share);
   if (warp_index() == 0) place_experts<cfg::kAlignment>(ranks);
   if (warp_index() == cfg::kWarps - 1) rank_own(ranks, first_expert);
+  Share<cfg::kRunWords> part{};
+  if (comes) {
+    // Published by dispatch of `source`.
+    const Awaited awaited{kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)};
+    part = finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
+  }
   sync_block();
 
   uint8_t* const out_rows = static_cast<uint8_t*>(args.rows);
   if (block_index() == 0) publish_ends<cfg::kThreads>(ranks, args.ends, args.counts);
   zero_padding<cfg::kThreads, cfg::kBlocks, cfg::kAlignment, cfg::kRowWords>(ranks, out_rows,
                                                                              args.row_weights);
-
-  // One unit a group of warps.
-  if (own < cfg::kOwnUnits && unit < cfg::kUnits) {
+  if (unit < cfg::kUnits) {
     const int lane_row = row_of(ranks, own, first_expert);
     const uint32_t chosen = lanes_with_row(lane_row);
-    if (share < 32) {
-      if (lane_index() < cfg::kTopK) {
-        store_word(args.common.workspace + cfg::kUnitRowsOffset +
-                       (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
-                   static_cast<uint32_t>(lane_row));
-        if (lane_row != kNoRow) {
-          store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-        }
-      }
+    if (warp % cfg::kRowWarps == cfg::kRowWarps - 1) {
+      store_unit<Unit>(args.common.workspace + cfg::kUnitPacketsOffset + unit * cfg::kUnitBytes, lane_row,
+                       chosen, 0, generation);
+      const uint32_t row_weight = weight_of(ranks, own);
+      if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     }
-    if (chosen != 0) {
-      // Published by dispatch of `source`.
-      const Awaited awaited{kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)};
-      const auto part =
-          finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
-      sync_warp();  // the lanes' waits end apart; they expand together
-      for (uint32_t left = chosen; left != 0; left &= left - 1) {
-        const int64_t to =
-            static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lowest_bit(left)));
-        store_share<cfg::kRowWords>(out_rows + to * cfg::kRowBytes, share, part);
+    if (comes) {
+      const auto places = places_of<cfg::kTopK>(lane_row);
+      uint8_t* const lane_rows =
+          kept(out_rows + RowShares<cfg::kRowWords, cfg::kRunWords>::lane_byte(share));
+      #pragma unroll
+      for (int k = 0; k < cfg::kTopK; ++k) {
+        if (places.row[k] == kNoRow) continue;
+        store_share_at<cfg::kRowWords>(lane_rows + places.row[k] * cfg::kRowBytes, share, part);
       }
     }
   }

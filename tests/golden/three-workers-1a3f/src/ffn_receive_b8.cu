@@ -6,108 +6,93 @@
 #include "afdep/rank.cuh"
 #include "afdep/row.cuh"
 #include "afdep/table.cuh"
+#include "afdep/unit.cuh"
+#include "afdep/warp_rank.cuh"
 
 using namespace afdep;
 
 namespace cfg {
-constexpr int kBucket = 8;                    // tokens of one source at most
-constexpr int kSources = 1;                   // attention ranks
-constexpr int kUnits = 8;                     // 1 sources x 8 tokens
-constexpr int kTopK = 8;                      // choices of a token
-constexpr int kLocalExperts = 32;             // 96 experts over 3 workers
-constexpr int kAlignment = 1;                 // rows; an expert starts at a multiple
-constexpr int kThreads = 352;                 // 11 warps
-constexpr int kBoundThreads = 384;            // launched with 352; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
-constexpr int kGroupThreads = 352;            // 11 warps take a row
-constexpr int64_t kRowBytes = 4096;           // 2048 x bf16
-constexpr int kRowWords = 1024;               // two BF16 elements a word
-constexpr int kRunWords = 1;                  // a lane's part of a row is 3 words: one packet
-constexpr int kWarps = 11;                    // a CTA
-constexpr int kOwnUnits = 1;                  // 8 units over 8 CTAs
-constexpr int kTableBatch = 1;                // table packets of a lane in flight, of 32 in all
-constexpr int64_t kSharedBytes = 464;         // the rank table
-constexpr int64_t kTableOffset = 0;           // region table of this rank's window
-constexpr int64_t kTableHalfBytes = 32768;    // by generation parity
-constexpr int64_t kTableSourceBytes = 32768;  // 512 items of 64 bytes
-constexpr int64_t kRowsOffset = 65536;        // region row_packets of this rank's window
-constexpr int64_t kRowsHalfBytes = 44032;     // by generation parity
-constexpr int64_t kRowsSourceBytes = 44032;   // 8 items of 5504 bytes
-constexpr int64_t kInboxRowBytes = 5504;      // 344 packets at most
-constexpr int64_t kUnitRowsOffset = 0;        // region unit_rows of the workspace
+constexpr int kBucket = 8;                     // tokens of one source at most
+constexpr int kSources = 1;                    // attention ranks
+constexpr int kUnits = 8;                      // 1 sources x 8 tokens
+constexpr int kTopK = 8;                       // choices of a token
+constexpr int kLocalExperts = 32;              // 96 experts over 3 workers
+constexpr int kBoundThreads = 448;             // launched with 192; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                // leaves 72 registers a thread
+constexpr int kWarps = 6;                      // a CTA
+constexpr int kRowWarps = 12;                  // take a row, in one CTA or in several
+constexpr int64_t kRowBytes = 4096;            // 2048 x bf16
+constexpr int kRowWords = 1024;                // two BF16 elements a word
+constexpr int kRunWords = 1;                   // a lane's part of a row is 3 words: one packet
+constexpr int kRowShares = 342;                // parts of 12 bytes
+constexpr int kEndsBlock = 16;                 // publishes ends and counts, and no more
+constexpr int64_t kTableOffset = 0;            // region table of this rank's window
+constexpr int64_t kTableHalfBytes = 32768;     // by generation parity
+constexpr int64_t kTableSourceBytes = 32768;   // 512 items of 64 bytes
+constexpr int64_t kRowsOffset = 65536;         // region row_packets of this rank's window
+constexpr int64_t kRowsHalfBytes = 44032;      // by generation parity
+constexpr int64_t kRowsSourceBytes = 44032;    // 8 items of 5504 bytes
+constexpr int64_t kInboxRowBytes = 5504;       // 344 packets at most
+constexpr int64_t kUnitPacketsOffset = 16384;  // region unit_packets of the workspace
+constexpr int kUnitPackets = 3;                // of a unit: its rows, and its reply slot
+constexpr int64_t kUnitBytes = 48;             // 16 a packet
 }  // namespace cfg
 
-// Units, (source, token) pairs, are source-major; this block places the rows of kOwnUnits of them.
-using Ranks = RankTable<cfg::kLocalExperts, cfg::kOwnUnits, cfg::kTopK>;
-static_assert(sizeof(Ranks) <= cfg::kSharedBytes,
-              "the plan launches with too little shared memory");
+// What reply reads of a unit: its rows, and its slot where replies have slots.
+using Unit = UnitRows<cfg::kTopK, cfg::kUnitPackets>;
+using Table = WarpTable<cfg::kSources, cfg::kBucket, cfg::kTopK, cfg::kLocalExperts>;
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_three_workers_1a3f_receive_b8(const __grid_constant__ ReceiveArgs args) {
-  Ranks& ranks = shared_memory<Ranks>();
-  clear<cfg::kThreads>(ranks);
-  sync_block();
   await_previous_kernel();  // the reply of the exchange before this one
   release_next_kernel();    // the reply may become resident and wait
   const uint32_t generation = opened_generation(args.common);
   const uint32_t half = half_of(generation);
+  // kRowWarps warps take a unit, a (source, token) pair; units are source-major. Every warp ranks
+  // the whole table for itself, so that none waits for another.
   const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
-  const int first_unit = block_index() * cfg::kOwnUnits;
-  // Every block counts the whole table, so that no block waits for another; it remembers the
-  // choices of its own units.
-  const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
-  read_table<cfg::kSources, cfg::kBucket, cfg::kTopK, cfg::kThreads, cfg::kTableBatch>(
-      args.common, table, cfg::kTableSourceBytes, generation,
-      [&](int unit, int choice, uint32_t id, uint32_t weight) {
-        count_choice(ranks, first_expert, first_unit, unit, choice, id, weight);
-      });
-  sync_block();
-  // The rows left their sources with the table, so a first look at this group's row travels while
-  // the ids are ranked.
-  const int own = thread_index() / cfg::kGroupThreads;
-  const int share = thread_index() % cfg::kGroupThreads;
-  const int unit = first_unit + own;
+  const int warp = block_index() * cfg::kWarps + warp_index();
+  const int unit = warp / cfg::kRowWarps;
+  const int share = warp % cfg::kRowWarps * 32 + lane_index();
   const int source = unit / cfg::kBucket;
   const int token = unit % cfg::kBucket;
+  const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
   const uint8_t* const from = args.common.window + cfg::kRowsOffset + half * cfg::kRowsHalfBytes +
                               source * cfg::kRowsSourceBytes + token * cfg::kInboxRowBytes;
+  // Rows leave their sources with the table, so a look at the row goes with each look at the ids.
   ShareLook<cfg::kRunWords> look{};
-  if (own < cfg::kOwnUnits && unit < cfg::kUnits) {
-    look = look_at_share<cfg::kRowWords, cfg::kRunWords>(from, share);
-  }
-  if (warp_index() == 0) place_experts<cfg::kAlignment>(ranks);
-  if (warp_index() == cfg::kWarps - 1) rank_own(ranks, first_expert);
-  sync_block();
-
+  const auto ids = await_table_by_warp<Table, cfg::kRowWords>(
+      args.common, table, cfg::kTableSourceBytes, first_expert, generation, from,
+      unit < cfg::kUnits ? share : cfg::kRowShares, look);
+  const auto places = places_in(ids, unit);
   uint8_t* const out_rows = static_cast<uint8_t*>(args.rows);
-  if (block_index() == 0) publish_ends<cfg::kThreads>(ranks, args.ends, args.counts);
-
-  // One unit a group of warps.
-  if (own < cfg::kOwnUnits && unit < cfg::kUnits) {
-    const int lane_row = row_of(ranks, own, first_expert);
-    const uint32_t chosen = lanes_with_row(lane_row);
-    if (share < 32) {
-      if (lane_index() < cfg::kTopK) {
-        store_word(args.common.workspace + cfg::kUnitRowsOffset +
-                       (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
-                   static_cast<uint32_t>(lane_row));
-        if (lane_row != kNoRow) {
-          store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-        }
-      }
+  const bool last_warp = warp % cfg::kRowWarps == cfg::kRowWarps - 1;
+  if (unit < cfg::kUnits) {
+    if (last_warp) {
+      const int lane_row = places.lane_row;
+      const uint32_t chosen = lanes_with_row(lane_row);
+      store_unit<Unit>(args.common.workspace + cfg::kUnitPacketsOffset + unit * cfg::kUnitBytes, lane_row,
+                       chosen, 0, generation);
+      const uint32_t row_weight = lane_weight_of(ids, unit);
+      if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     }
-    if (chosen != 0) {
+    if (places.any()) {
       // Published by dispatch of `source`.
       const Awaited awaited{kPhaseRow, static_cast<uint32_t>(source), static_cast<uint32_t>(token)};
       const auto part =
           finish_share<cfg::kRowWords>(args.common, look, from, share, generation, awaited);
       sync_warp();  // the lanes' waits end apart; they expand together
-      for (uint32_t left = chosen; left != 0; left &= left - 1) {
-        const int64_t to =
-            static_cast<int>(shuffle(static_cast<uint32_t>(lane_row), lowest_bit(left)));
-        store_share<cfg::kRowWords>(out_rows + to * cfg::kRowBytes, share, part);
+      uint8_t* const lane_rows =
+          kept(out_rows + RowShares<cfg::kRowWords, cfg::kRunWords>::lane_byte(share));
+      #pragma unroll
+      for (int k = 0; k < cfg::kTopK; ++k) {
+        if (places.row[k] == kNoRow) continue;
+        store_share_at<cfg::kRowWords>(lane_rows + places.row[k] * cfg::kRowBytes, share, part);
       }
     }
+  }
+  if (block_index() == cfg::kEndsBlock) {
+    publish_ends_by_warps<cfg::kWarps>(ids, warp_index(), args.ends, args.counts);
   }
   mark_started(args.common, generation);
 }

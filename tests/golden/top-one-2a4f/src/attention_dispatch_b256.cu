@@ -28,11 +28,11 @@ constexpr int64_t kEntryBytes = 16;             // 16 a packet
 constexpr int64_t kTableOffset = 0;             // region table of every worker's window
 constexpr int64_t kTableHalfBytes = 8192;       // by generation parity
 constexpr int64_t kTableSourceBytes = 4096;     // 256 items of 16 bytes
-constexpr int64_t kRowsOffset = 235520;         // region rows of every worker's window
+constexpr int64_t kRowsOffset = 3522560;        // region rows of every worker's window
 constexpr int64_t kRowsHalfBytes = 20971520;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 10485760;  // 1024 items of 10240 bytes
 constexpr int64_t kInboxRowBytes = 10240;       // a raw row
-constexpr int64_t kFlagsOffset = 42315776;      // region row_flags of every worker's window
+constexpr int64_t kFlagsOffset = 45602816;      // region row_flags of every worker's window
 constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
 constexpr int64_t kFlagsSourceBytes = 4096;     // 1024 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;              // region done of this rank's window
@@ -61,8 +61,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
 
   // The table goes first: a worker can place no row before it has ranked every id. An unused token
   // says "no experts".
-  for (int token = block_index() * cfg::kWarps + warp_index(); token < cfg::kBucket;
-       token += cfg::kGridWarps) {
+  for (int token = warp_index() * (cfg::kGridWarps / cfg::kWarps) + block_index();
+       token < cfg::kBucket; token += cfg::kGridWarps) {
     const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
     const int expert = load_route<int32_t, cfg::kTopK, cfg::kExperts, RouteCheck::kTrap>(
         args.common, args.ids, token, tokens, generation);

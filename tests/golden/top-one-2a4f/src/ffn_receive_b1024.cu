@@ -32,22 +32,22 @@ constexpr int kSingleOwn = 113;                 // from here on it takes one, so
 constexpr int kWidePrefix = 0;                  // counts of more than 16 bits
 constexpr int kCountBatch = 2;                  // count packets of a lane in flight, of 192 in all
 constexpr int kChoiceBatch = 2;                 // choice packets of a lane in flight, of 256 in all
-constexpr int64_t kCountsOffset = 42178560;     // region counts of this rank's window
+constexpr int64_t kCountsOffset = 45465600;     // region counts of this rank's window
 constexpr int64_t kCountsHalfBytes = 3072;      // by generation parity
 constexpr int64_t kCountsSourceBytes = 1536;    // 16 items of 96 bytes
-constexpr int64_t kRowsOffset = 235520;         // region rows of this rank's window
+constexpr int64_t kRowsOffset = 3522560;        // region rows of this rank's window
 constexpr int64_t kRowsHalfBytes = 20971520;    // by generation parity
 constexpr int64_t kRowsSourceBytes = 10485760;  // 1024 items of 10240 bytes
 constexpr int64_t kInboxRowBytes = 10240;       // a raw row
-constexpr int64_t kChoicesOffset = 42184704;    // region choices of this rank's window
+constexpr int64_t kChoicesOffset = 45471744;    // region choices of this rank's window
 constexpr int64_t kChoicesHalfBytes = 65536;    // by generation parity
 constexpr int64_t kChoicesSourceBytes = 32768;  // 1024 items of 32 bytes
 constexpr int64_t kChoicesTokenBytes = 32;      // 2 packets
-constexpr int64_t kFlagsOffset = 42315776;      // region row_flags of this rank's window
+constexpr int64_t kFlagsOffset = 45602816;      // region row_flags of this rank's window
 constexpr int64_t kFlagsHalfBytes = 8192;       // by generation parity
 constexpr int64_t kFlagsSourceBytes = 4096;     // 1024 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;          // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 8192;      // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 10240;     // region unit_slots of the workspace
 }  // namespace cfg
 
 struct Shared {

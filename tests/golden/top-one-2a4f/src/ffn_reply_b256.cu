@@ -22,16 +22,16 @@ constexpr int kPieces = 10;                      // rounds of kLaneVectors that 
 constexpr int kChunkRows = 1;                    // rows under one release flag
 constexpr int kSourceChunks = 256;               // chunks of one source
 constexpr int64_t kRowBytes = 10240;             // 5120 x bf16
-constexpr int64_t kRepliesOffset = 109824;       // region replies of every source's window
+constexpr int64_t kRepliesOffset = 1753344;      // region replies of every source's window
 constexpr int64_t kRepliesHalfBytes = 10485760;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 10485760;  // 1024 items of 10240 bytes
 constexpr int64_t kReplyRowBytes = 10240;        // a raw row
-constexpr int64_t kFlagsOffset = 21081344;       // region reply_flags of every source's window
+constexpr int64_t kFlagsOffset = 22724864;       // region reply_flags of every source's window
 constexpr int64_t kFlagsHalfBytes = 4096;        // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 1024;      // 256 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;               // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
-constexpr int64_t kUnitSlotsOffset = 8192;       // region unit_slots of the workspace
+constexpr int64_t kUnitSlotsOffset = 10240;      // region unit_slots of the workspace
 }  // namespace cfg
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
@@ -80,6 +80,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
   // dispatch, two generations on.
   if (block_index() == 0) {
+    #pragma unroll 1
     for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
       release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
     }

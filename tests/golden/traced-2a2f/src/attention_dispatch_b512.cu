@@ -29,11 +29,11 @@ constexpr int64_t kEntryBytes = 64;              // 16 a packet
 constexpr int64_t kTableOffset = 0;              // region table of every worker's window
 constexpr int64_t kTableHalfBytes = 65536;       // by generation parity
 constexpr int64_t kTableSourceBytes = 32768;     // 512 items of 64 bytes
-constexpr int64_t kRowsOffset = 153600;          // region rows of every worker's window
+constexpr int64_t kRowsOffset = 2949120;         // region rows of every worker's window
 constexpr int64_t kRowsHalfBytes = 16777216;     // by generation parity
 constexpr int64_t kRowsSourceBytes = 8388608;    // 2048 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;         // a raw row
-constexpr int64_t kFlagsOffset = 34511872;       // region row_flags of every worker's window
+constexpr int64_t kFlagsOffset = 37307392;       // region row_flags of every worker's window
 constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
 constexpr int64_t kFlagsSourceBytes = 8192;      // 2048 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;               // region done of this rank's window
@@ -69,8 +69,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
 
   // The table goes first: a worker can place no row before it has ranked every id. An unused token
   // says "no experts".
-  for (int token = block_index() * cfg::kWarps + warp_index(); token < cfg::kBucket;
-       token += cfg::kGridWarps) {
+  for (int token = warp_index() * (cfg::kGridWarps / cfg::kWarps) + block_index();
+       token < cfg::kBucket; token += cfg::kGridWarps) {
     const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
     const int expert = load_route<int64_t, cfg::kTopK, cfg::kExperts, RouteCheck::kReport>(
         args.common, args.ids, token, tokens, generation);

@@ -32,15 +32,15 @@ constexpr int64_t kSharedBytes = 4208;           // the rank table
 constexpr int64_t kTableOffset = 0;              // region table of this rank's window
 constexpr int64_t kTableHalfBytes = 65536;       // by generation parity
 constexpr int64_t kTableSourceBytes = 32768;     // 512 items of 64 bytes
-constexpr int64_t kRowsOffset = 153600;          // region rows of this rank's window
+constexpr int64_t kRowsOffset = 2949120;         // region rows of this rank's window
 constexpr int64_t kRowsHalfBytes = 16777216;     // by generation parity
 constexpr int64_t kRowsSourceBytes = 8388608;    // 2048 items of 4096 bytes
 constexpr int64_t kInboxRowBytes = 4096;         // a raw row
-constexpr int64_t kFlagsOffset = 34511872;       // region row_flags of this rank's window
+constexpr int64_t kFlagsOffset = 37307392;       // region row_flags of this rank's window
 constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
 constexpr int64_t kFlagsSourceBytes = 8192;      // 2048 items of 4 bytes
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
-constexpr int64_t kTraceOffset = 131072;         // region trace of the workspace
+constexpr int64_t kTraceOffset = 143360;         // region trace of the workspace
 constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
 constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
 }  // namespace cfg
@@ -62,8 +62,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   const uint32_t generation = opened_generation(args.common);
   trace.open(args.common.workspace, generation);
   const uint32_t half = half_of(generation);
-  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const int first_unit = block_index() * cfg::kOwnUnits;
+  const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   // Every block counts the whole table, so that no block waits for another; it remembers the
   // choices of its own units.
   const uint8_t* const table = args.common.window + cfg::kTableOffset + half * cfg::kTableHalfBytes;
@@ -95,10 +95,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       store_word(args.common.workspace + cfg::kUnitRowsOffset +
                      (static_cast<int64_t>(unit) * cfg::kTopK + lane_index()) * 4,
                  static_cast<uint32_t>(lane_row));
-      if (lane_row != kNoRow) {
-        store_word(&args.row_weights[lane_row], ranks.weight[own * cfg::kTopK + lane_index()]);
-      }
     }
+    const uint32_t row_weight = weight_of(ranks, own);
+    if (lane_row != kNoRow) store_word(&args.row_weights[lane_row], row_weight);
     const uint32_t chosen = lanes_with_row(lane_row);
     if (chosen == 0) continue;
 

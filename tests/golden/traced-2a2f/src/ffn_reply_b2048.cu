@@ -30,16 +30,16 @@ constexpr int kMailSlots = 2;                    // replies of a warp stored and
 constexpr int64_t kSharedBytes = 198208;         // rings and mail
 constexpr int kUnits = 4096;                     // 2 sources x 2048 tokens
 constexpr int kBlocks = 24;                      // CTAs
-constexpr int64_t kRepliesOffset = 22784;        // region replies of every source's window
+constexpr int64_t kRepliesOffset = 2818304;      // region replies of every source's window
 constexpr int64_t kRepliesHalfBytes = 16777216;  // by generation parity
 constexpr int64_t kRepliesSlotBytes = 8388608;   // 2048 items of 4096 bytes
 constexpr int64_t kReplyRowBytes = 4096;         // a raw row
-constexpr int64_t kFlagsOffset = 33577216;       // region reply_flags of every source's window
+constexpr int64_t kFlagsOffset = 36372736;       // region reply_flags of every source's window
 constexpr int64_t kFlagsHalfBytes = 16384;       // by generation parity
 constexpr int64_t kFlagsWorkerBytes = 8192;      // 2048 items of 4 bytes
 constexpr int64_t kDoneOffset = 0;               // region done of every source's window
 constexpr int64_t kUnitRowsOffset = 0;           // region unit_rows of the workspace
-constexpr int64_t kTraceOffset = 327680;         // region trace of the workspace
+constexpr int64_t kTraceOffset = 339968;         // region trace of the workspace
 constexpr int64_t kTraceExchangeBytes = 393216;  // the last 4 are kept
 constexpr int kTraceWarps = 16;                  // places a block, the same in every kernel of the role
 }  // namespace cfg
@@ -188,6 +188,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   // half again. Sources that sent no rows are told too, or they would lap this worker. Awaited by
   // dispatch, two generations on.
   if (block_index() == 0) {
+    #pragma unroll 1
     for (int source = thread_index(); source < cfg::kSources; source += cfg::kThreads) {
       release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
     }

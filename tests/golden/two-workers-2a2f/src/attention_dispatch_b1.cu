@@ -14,10 +14,11 @@ constexpr int kTopK = 8;                      // choices of a token
 constexpr int kExperts = 128;                 // ids are -1 or less than this
 constexpr int kExpertsPerWorker = 64;         // 128 experts over 2 workers
 constexpr int kWorkers = 2;                   // FFN ranks
-constexpr int kBoundThreads = 384;            // launched with 352; one bound keeps a bundle's kernels alike
-constexpr int kBlocksPerSm = 2;               // leaves 80 registers a thread
-constexpr int kGroupThreads = 352;            // 11 warps take a row
+constexpr int kBoundThreads = 448;            // launched with 128; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;               // leaves 72 registers a thread
+constexpr int kGroupThreads = 128;            // 4 warps take a row's part of one CTA
 constexpr int kGroups = 1;                    // rows in flight in a CTA
+constexpr int kRowBlocks = 3;                 // CTAs share a row
 constexpr int64_t kRowBytes = 4096;           // 2048 x bf16
 constexpr int kRowWords = 1024;               // two BF16 elements a word
 constexpr int kRunWords = 1;                  // a lane's part of a row is 3 words: one packet
@@ -36,11 +37,25 @@ constexpr int64_t kDestinationsOffset = 0;    // region destinations of the work
 
 extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
     afdep_two_workers_2a2f_dispatch_b1(const __grid_constant__ DispatchArgs args) {
+  const auto done = look_at_all_done<cfg::kWorkers>(args.common.window + cfg::kDoneOffset);
   await_previous_kernel();  // the collect of the exchange before this one
   release_next_kernel();    // the collect may become resident and wait
-  const uint32_t generation = opened_generation(args.common);
   const int tokens = static_cast<int>(args.tokens);
   const uint8_t* const x = static_cast<const uint8_t*>(args.x);
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread = thread_index() % cfg::kGroupThreads;
+  // One token a group of warps. All loads, the generation's too, are in flight before the first one
+  // is used.
+  const int token = block_index() / cfg::kRowBlocks * cfg::kGroups + group;
+  const int share = block_index() % cfg::kRowBlocks * cfg::kGroupThreads + group_thread;
+  const int64_t choice = load_choice<int64_t, cfg::kTopK>(args.ids, token, tokens);
+  const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
+  Share<cfg::kRunWords> part{};
+  if (token < tokens) {
+    part = load_input_share<cfg::kRowWords, cfg::kRunWords>(
+        x + static_cast<int64_t>(token) * cfg::kRowBytes, share);
+  }
+  const uint32_t generation = opened_generation(args.common);
 
   // This source's place in every worker's inbox.
   const uint32_t half = half_of(generation);
@@ -48,28 +63,18 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       cfg::kTableOffset + half * cfg::kTableHalfBytes + args.common.index * cfg::kTableSourceBytes;
   const int64_t rows =
       cfg::kRowsOffset + half * cfg::kRowsHalfBytes + args.common.index * cfg::kRowsSourceBytes;
-  const int group = thread_index() / cfg::kGroupThreads;
-  const int group_thread = thread_index() % cfg::kGroupThreads;
-
-  // One token a group of warps: its loads are all in flight before the first one is used.
-  const int token = block_index() * cfg::kGroups + group;
-  Share<cfg::kRunWords> part{};
-  if (token < tokens) {
-    part = load_input_share<cfg::kRowWords, cfg::kRunWords>(
-        x + static_cast<int64_t>(token) * cfg::kRowBytes, group_thread);
-  }
-  const uint32_t weight = load_weight<cfg::kTopK>(args.weights, token, tokens);
-  const int64_t choice = load_choice<int64_t, cfg::kTopK>(args.ids, token, tokens);
 
   // Worker w may still read this half for generation - 2: its done word says when it has ended.
-  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation);
+  await_all_done<cfg::kWorkers>(args.common, args.common.window + cfg::kDoneOffset, generation,
+                                done);
 
-  const int expert =
-      checked_route<cfg::kExperts, RouteCheck::kReport>(args.common, choice, token, generation);
-  const Destinations to = destinations<cfg::kExpertsPerWorker>(expert);
+  const Destinations to = destinations<cfg::kExpertsPerWorker, cfg::kWorkers>(
+      expert_in_range<cfg::kExperts>(choice));
 
   // The entry goes out for every token of the bucket: an unused one says "no experts".
-  if (token < cfg::kBucket && group_thread >= cfg::kGroupThreads - 32) {
+  if (token < cfg::kBucket && share >= (cfg::kRowBlocks * cfg::kGroupThreads) - 32) {
+    const int expert =
+        checked_route<cfg::kExperts, RouteCheck::kReport>(args.common, choice, token, generation);
     const Packet entry = table_packet(expert, weight, generation);  // awaited by receive
     if (lane_index() < cfg::kEntryPackets) {
       const int64_t place = table + token * cfg::kEntryBytes + lane_index() * kPacketBytes;
@@ -81,7 +86,6 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     }
   }
   const int64_t place = rows + token * cfg::kInboxRowBytes;  // awaited by receive
-  const int share = group_thread;
   if (to.includes(0)) {
     store_packets<cfg::kRowWords>(args.common.peer[0] + place, share, part, generation);
   }

@@ -1,0 +1,60 @@
+// afdep: many-workers-4a16f | attention | collect | bucket 64 | flag_in_data
+// Sums each token's replies as they arrive, in ascending worker order.
+// A token without experts is zero.
+#include "afdep/abi.h"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBoundThreads = 384;              // launched with 320; one bound keeps a bundle's kernels alike
+constexpr int kBlocksPerSm = 2;                 // leaves 80 registers a thread
+constexpr int kGroupThreads = 320;              // 10 warps take a row
+constexpr int kGroups = 1;                      // rows in flight in a CTA
+constexpr int kRowBlocks = 1;                   // CTAs share a row
+constexpr int kRowThreads = 320;                // of a row in all of them
+constexpr int kGridGroups = 24;                 // 24 CTAs
+constexpr int64_t kRowBytes = 14336;            // 7168 x bf16
+constexpr int kRowWords = 3584;                 // two BF16 elements a word
+constexpr int kRunWords = 4;                    // a lane's part of a row is 3 vectors of 4 words: four packets
+constexpr int kRowShares = 299;                 // parts of 48 bytes
+constexpr int kReplySlots = 8;                  // a token's workers, at most its choices
+constexpr int64_t kRepliesOffset = 256;         // region reply_packets of this rank's window
+constexpr int64_t kRepliesHalfBytes = 9797632;  // by generation parity
+constexpr int64_t kRepliesSlotBytes = 1224704;  // 64 items of 19136 bytes
+constexpr int64_t kReplyRowBytes = 19136;       // 1196 packets at most
+constexpr int64_t kDestinationsOffset = 0;      // region destinations of the workspace
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
+    afdep_many_workers_4a16f_collect_b64(const __grid_constant__ CollectArgs args) {
+  await_previous_kernel();  // the dispatch of this exchange
+  release_next_kernel();    // the next dispatch may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  const int tokens = static_cast<int>(args.tokens);
+  const uint8_t* const inbox =
+      args.common.window + cfg::kRepliesOffset + half_of(generation) * cfg::kRepliesHalfBytes;
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread =
+      block_index() % cfg::kRowBlocks * cfg::kGroupThreads + thread_index() % cfg::kGroupThreads;
+  #pragma unroll 1
+  for (int token = group * (cfg::kGridGroups / cfg::kGroups) + block_index() / cfg::kRowBlocks;
+       token < tokens; token += cfg::kGridGroups) {
+    const Destinations from =
+        load_destinations(args.common.workspace + cfg::kDestinationsOffset, token);
+    uint8_t* const to =
+        static_cast<uint8_t*>(args.out) + static_cast<int64_t>(token) * cfg::kRowBytes;
+    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kRowThreads) {
+      Share<cfg::kRunWords> sum{};
+      const uint8_t* const replies = inbox + token * cfg::kReplyRowBytes;
+      // Published by reply of every worker in `from`.
+      if (!from.empty()) {
+        sum = sum_replies_share<cfg::kReplySlots, true, cfg::kRowWords, cfg::kRunWords>(
+            args.common, replies, cfg::kRepliesSlotBytes, from, token, share, generation);
+      }
+      store_share<cfg::kRowWords>(to, share, sum);
+    }
+  }
+  mark_finished(args.common, generation);
+}

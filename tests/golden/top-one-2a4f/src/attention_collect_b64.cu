@@ -1,0 +1,60 @@
+// afdep: top-one-2a4f | attention | collect | bucket 64 | flag_in_data
+// Takes each token's one reply as it arrives. Nothing to sum.
+// A token without experts is zero.
+#include "afdep/abi.h"
+#include "afdep/exchange.cuh"
+#include "afdep/row.cuh"
+
+using namespace afdep;
+
+namespace cfg {
+constexpr int kBoundThreads = 448;             // 14 warps
+constexpr int kBlocksPerSm = 2;                // leaves 72 registers a thread
+constexpr int kGroupThreads = 224;             // 7 warps take a row
+constexpr int kGroups = 2;                     // rows in flight in a CTA
+constexpr int kRowBlocks = 1;                  // CTAs share a row
+constexpr int kRowThreads = 224;               // of a row in all of them
+constexpr int kGridGroups = 32;                // 16 CTAs
+constexpr int64_t kRowBytes = 10240;           // 5120 x bf16
+constexpr int kRowWords = 2560;                // two BF16 elements a word
+constexpr int kRunWords = 4;                   // a lane's part of a row is 3 vectors of 4 words: four packets
+constexpr int kRowShares = 214;                // parts of 48 bytes
+constexpr int64_t kRepliesOffset = 256;        // region reply_packets of this rank's window
+constexpr int64_t kRepliesHalfBytes = 876544;  // by generation parity
+constexpr int64_t kReplyRowBytes = 13696;      // 856 packets at most
+constexpr int64_t kDestinationsOffset = 0;     // region destinations of the workspace
+}  // namespace cfg
+
+extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPerSm)
+    afdep_top_one_2a4f_collect_b64(const __grid_constant__ CollectArgs args) {
+  await_previous_kernel();  // the dispatch of this exchange
+  release_next_kernel();    // the next dispatch may become resident and wait
+  const uint32_t generation = started_generation(args.common);
+  const int tokens = static_cast<int>(args.tokens);
+  const uint8_t* const inbox =
+      args.common.window + cfg::kRepliesOffset + half_of(generation) * cfg::kRepliesHalfBytes;
+  const int group = thread_index() / cfg::kGroupThreads;
+  const int group_thread =
+      block_index() % cfg::kRowBlocks * cfg::kGroupThreads + thread_index() % cfg::kGroupThreads;
+  #pragma unroll 1
+  for (int token = group * (cfg::kGridGroups / cfg::kGroups) + block_index() / cfg::kRowBlocks;
+       token < tokens; token += cfg::kGridGroups) {
+    const Destinations from =
+        load_destinations(args.common.workspace + cfg::kDestinationsOffset, token);
+    uint8_t* const to =
+        static_cast<uint8_t*>(args.out) + static_cast<int64_t>(token) * cfg::kRowBytes;
+    for (int share = group_thread; share < cfg::kRowShares; share += cfg::kRowThreads) {
+      Share<cfg::kRunWords> sum{};
+      const uint8_t* const replies = inbox + token * cfg::kReplyRowBytes;
+      // Published by reply of every worker in `from`.
+      if (!from.empty()) {
+        const Awaited awaited{kPhaseReply, static_cast<uint32_t>(lowest_bit(from.mask)),
+                              static_cast<uint32_t>(token)};
+        sum = await_share<cfg::kRowWords, cfg::kRunWords>(args.common, replies, share, generation,
+                                                          awaited);
+      }
+      store_share<cfg::kRowWords>(to, share, sum);
+    }
+  }
+  mark_finished(args.common, generation);
+}
