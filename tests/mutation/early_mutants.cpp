@@ -14,7 +14,7 @@ void add_early(std::vector<Mutant>& all) {
   all.push_back({.name = "units_match_if_not_zero",
                  .rule = Rule::kGeneration,
                  .edits = {{kUnit, "all &= packet[i].generation == generation",
-                            "all &= packet[i].generation != 0"}},
+                            "all &= packet[i].generation != 0 * generation"}},
                  .victims = kEarly});
   all.push_back(
       {.name = "reply_expects_the_generation_before",

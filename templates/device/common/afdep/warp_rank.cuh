@@ -82,7 +82,7 @@ AFDEP_DEVICE Table await_table_by_warp(const CommonArgs& args, const uint8_t* ta
     for (int i = 0; i < Table::kPerLane; ++i) {
       if ((missing >> i & 1u) != 0) packet[i] = load_packet(at[i]);
     }
-    look = look_at_share<kRowWords, kRun>(row, share);
+    if constexpr (kLooksWithPolls) look = look_at_share<kRowWords, kRun>(row, share);
 #pragma unroll
     for (int i = 0; i < Table::kPerLane; ++i) {
       if ((missing >> i & 1u) == 0) continue;
@@ -95,6 +95,7 @@ AFDEP_DEVICE Table await_table_by_warp(const CommonArgs& args, const uint8_t* ta
       }
     }
   } while (ballot(missing != 0) != 0);
+  if constexpr (!kLooksWithPolls) look = look_at_share<kRowWords, kRun>(row, share);
 
   Table ids;
 #pragma unroll

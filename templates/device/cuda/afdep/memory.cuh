@@ -138,6 +138,9 @@ constexpr uint32_t kPollsPerLook = 256;
 // kernel is awaited: about 50 microseconds.
 constexpr int kEarlyLooks = 100;
 
+// A poll may take a look at something else along, whose load then travels with the poll's.
+constexpr bool kLooksWithPolls = true;
+
 // Marks a poll that found `seen` at `at` instead of what the wait is for. On a GPU a poll costs
 // nothing more.
 AFDEP_DEVICE void poll_missed(const void* /*at*/, const Awaited& /*awaited*/, uint32_t /*seen*/,

@@ -115,6 +115,10 @@ constexpr uint32_t kPollsPerLook = 1;
 // kernel is awaited.
 constexpr int kEarlyLooks = 2;
 
+// A look along with each poll keeps a thread from sleeping until what it polls changes; a look
+// after the last poll finds the same.
+constexpr bool kLooksWithPolls = false;
+
 // Marks a poll that found `seen` at `at` instead of what the wait is for. The thread sleeps until
 // the word may have changed, another thread of its rank stores an abort word, or virtual time
 // reaches the end of the wait.
