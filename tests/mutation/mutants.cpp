@@ -402,8 +402,8 @@ std::vector<Mutant> make() {
                   "table.weight[own * Table::kChoices]"}}});
   add({.name = "odd_choices_get_even_weights",
        .rule = Rule::kData,
-       .edits = {{kTable, "packets[j].word[0] >> 16, packets[j].word[2]",
-                  "packets[j].word[0] >> 16, packets[j].word[1]"}}});
+       .edits = {{kTable, "packet.word[0] >> 16, packet.word[2]",
+                  "packet.word[0] >> 16, packet.word[1]"}}});
   add({.name = "choices_summed_backwards",
        .rule = Rule::kData,
        .edits = {{kRow,
@@ -434,8 +434,8 @@ std::vector<Mutant> make() {
        .edits = {{kRoute, "given >= 0 && given < kExperts;", "given >= 0;"}}});
   add({.name = "tokens_beyond_the_batch_are_sent",
        .rule = Rule::kData,
-       .edits = {{kRoute, "if (lane_index() >= kTopK || token >= tokens) return kNoExpert;",
-                  "if (lane_index() >= kTopK || token > tokens) return kNoExpert;"}}});
+       .edits = {{kRoute, "if (token >= tokens) return kNoExpert;",
+                  "if (token > tokens) return kNoExpert;"}}});
   add({.name = "the_view_is_not_awaited",
        .rule = Rule::kOrder,
        .edits = {{"attention_collect_view", "if (!from.empty()) {",
