@@ -86,10 +86,12 @@ AFDEP_DEVICE Table await_table_by_warp(const CommonArgs& args, const uint8_t* ta
 #pragma unroll
     for (int i = 0; i < Table::kPerLane; ++i) {
       if ((missing >> i & 1u) == 0) continue;
+      // One miss a round is told, that of the last word that is missing: these are one wait.
+      const bool last = i + 1 == Table::kPerLane || missing >> (i + 1) == 0;
       if (packet[i].generation == generation) {
         missing &= ~(1u << i);
-      } else if (give_up(deadline, args, at[i], awaited[i], generation, packet[i].generation,
-                         generation)) {
+      } else if (last && give_up(deadline, args, at[i], awaited[i], generation,
+                                 packet[i].generation, generation)) {
         packet[i] = Packet{{kNoPayload, kNoPayload, kNoPayload}, generation};
         missing &= ~(1u << i);
       }
