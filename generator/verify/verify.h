@@ -32,13 +32,13 @@ using Emit = std::function<Result<bundle::Bundle>(const plan::ExchangePlan& plan
 
 struct VerifyOptions {
   Explore explore = Explore::kAll;
-  std::uint64_t first_seed = 1;    // of schedule, routes and payload
-  int seeds = 0;                   // first_seed, first_seed + 1, ...; 0: default_seeds()
-  int bucket = 0;                  // of the spec; 0: all
-  bool true_size = false;          // nothing is shrunk
-  bool faults = true;              // the first seed also lets ranks fail: the others must name them
-  bool shrink = true;              // look for a smaller case that fails too
-  std::string replay;              // a token: only the run that it names
+  std::uint64_t first_seed = 1;  // of schedule, routes and payload
+  int seeds = 0;                 // first_seed, first_seed + 1, ...; 0: default_seeds()
+  int bucket = 0;                // of the spec; 0: all
+  bool true_size = false;        // nothing is shrunk
+  bool faults = true;            // the first seed also lets ranks fail: the others must name them
+  bool shrink = true;            // look for a smaller case that fails too
+  std::string replay;            // a token: only the run that it names
   double exhaustive_seconds = 300;  // a protocol, at most
   Emit emit = nullptr;
   std::function<void(int done, int total)> on_progress = nullptr;  // told after each seed
