@@ -139,8 +139,7 @@ Result<Kernel> BucketKernels::receive_bulk() const {
   }
   add_choices(kernel, constants);
   add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
-  add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
-  if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
+  add_units(constants);
   kernel.constants = constants.take();
   kernel.structure = {{"zero_padding", plan_.zero_padding}, {"reply_by_slot", reply_by_slot()}};
   kernel.steps.push_back(await("counts", "read the counts of every slice"));
@@ -184,8 +183,7 @@ Kernel BucketKernels::reply_bulk() const {
   add_replies(kernel, /*by_slot=*/true, constants);
   add_inbox(kernel, plan_.attention, "reply_flags", "Flags", "Worker", constants);
   add_offset(kernel, plan_.attention, "done", "kDoneOffset", constants);
-  add_offset(kernel, plan_.ffn, "unit_rows", "kUnitRowsOffset", constants);
-  if (reply_by_slot()) add_offset(kernel, plan_.ffn, "unit_slots", "kUnitSlotsOffset", constants);
+  add_units(constants);
   kernel.constants = constants.take();
   kernel.structure = {
       {"reply_by_slot", reply_by_slot()}, {"has_view", plan_.has_view}, {"done_block", false}};

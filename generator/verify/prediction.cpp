@@ -112,9 +112,8 @@ LinkTraffic routes(const plan::ExchangePlan& plan, const plan::BucketPlan& bucke
   }
   // Counts of each slice, then its ranked choices: three choices a packet, three weights a packet.
   const auto slices = static_cast<std::uint64_t>(dispatch.grid);
-  const auto triples = (static_cast<std::uint64_t>(plan.top_k) + 2) / 3;
   add_packets(slices * constant(dispatch, "kCountPackets"), link);
-  add_packets(tokens * 2 * triples, link);
+  add_packets(tokens * constant(dispatch, "kChoicePackets"), link);
   return link;
 }
 

@@ -146,14 +146,4 @@ AFDEP_DEVICE void store_flag_at(uint8_t* flag, uint32_t generation) {
   store_flag(reinterpret_cast<uint32_t*>(flag), generation);
 }
 
-// A warp publishes `generation` in the flag at byte `flag` of the window of every peer in `peers`
-// that exists. An empty chunk is not signalled, and nobody waits for it.
-template <int kPeers>
-AFDEP_DEVICE void release_flags(const CommonArgs& args, int64_t flag, uint64_t peers,
-                                uint32_t generation) {
-  for (int peer = lane_index(); peer < kPeers; peer += 32) {
-    if ((peers >> peer & 1u) != 0) release_flag(args.peer[peer] + flag, generation);
-  }
-}
-
 }  // namespace afdep
