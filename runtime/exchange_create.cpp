@@ -6,7 +6,6 @@
 
 #include "afdep/generation.h"
 #include "runtime/exchange_state.h"
-#include "runtime/residency.h"
 
 namespace afdep {
 namespace {
@@ -151,40 +150,24 @@ Result<void> Buffer::State::start_generations(std::uint32_t before_first) {
   return {};
 }
 
-namespace {
-
-// An SM full of CTAs of whichever kernel takes most shared memory a warp.
-std::size_t sm_shared_bytes(const bundle::Manifest& manifest, const SmLimits& sm) {
-  std::int64_t most = 0;
-  for (const bundle::Bucket& bucket : manifest.buckets) {
-    for (const bundle::Kernel& kernel : bucket.kernels) {
-      const std::int64_t ctas = sm.threads / kernel.threads;
-      most = std::max(most, ctas * (kernel.shared_bytes + sm.reserved_shared_bytes));
-    }
-  }
-  return static_cast<std::size_t>(most);
-}
-
-}  // namespace
-
-Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle,
-                                         const std::vector<bool>& programmatic) {
+Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle, const Residency& residency) {
   const std::string arch(backend.arch());
   const bool compiles = arch == "emulator";  // from the sources
-  const std::optional<SmLimits> limits = backend.sm_limits();
-  const std::size_t sm_shared = limits.has_value() ? sm_shared_bytes(manifest, *limits) : 0;
+  const auto alike = static_cast<std::size_t>(residency.cta_shared_bytes.value_or(0));
   for (const bundle::Bucket& described : manifest.buckets) {
     PreparedBucket prepared;
     prepared.tokens = described.tokens;
     prepared.receive_rows = described.receive_rows;
-    prepared.programmatic = programmatic[buckets.size()];
+    prepared.programmatic = residency.programmatic[buckets.size()];
     for (const bundle::Kernel& kernel : described.kernels) {
       if (kernel.role != role) continue;
-      const KernelImage image{.symbol = kernel.symbol,
-                              .source_name = kernel.source,
-                              .source = bundle.source(kernel),
-                              .image = bundle.image(kernel, arch),
-                              .sm_shared_bytes = sm_shared};
+      const KernelImage image{
+          .symbol = kernel.symbol,
+          .source_name = kernel.source,
+          .source = bundle.source(kernel),
+          .image = bundle.image(kernel, arch),
+          .split = residency.cta_shared_bytes ? SharedSplit::kNarrow : SharedSplit::kWide,
+          .cta_shared_bytes = alike};
       if (!compiles && image.image.empty()) {
         std::string have;
         for (const std::string& other : bundle.arches()) have += (have.empty() ? "" : ", ") + other;
@@ -197,12 +180,13 @@ Result<void> Buffer::State::load_kernels(const bundle::Bundle& bundle,
       }
       Result<const LoadedKernel*> loaded = backend.load(image);
       if (!loaded.ok()) return loaded.failure();
-      const Launch launch{.kernel = *loaded,
-                          .grid = kernel.grid,
-                          .threads = kernel.threads,
-                          .shared_bytes = static_cast<std::size_t>(kernel.shared_bytes),
-                          .programmatic = prepared.programmatic,
-                          .rank = rank};
+      const Launch launch{
+          .kernel = *loaded,
+          .grid = kernel.grid,
+          .threads = kernel.threads,
+          .shared_bytes = std::max(static_cast<std::size_t>(kernel.shared_bytes), alike),
+          .programmatic = prepared.programmatic,
+          .rank = rank};
       switch (kernel.operation) {
         case bundle::Operation::kDispatch:
         case bundle::Operation::kReceive:
@@ -241,19 +225,19 @@ Result<Buffer> Buffer::create(Communicator& communicator, const bundle::Bundle& 
   const bundle::Manifest& manifest = bundle.manifest();
   AFDEP_RETURN_IF_FAILED(check_options(options, communicator, manifest));
   Backend& backend = communicator.backend();
-  std::vector<bool> programmatic(manifest.buckets.size(), true);
+  Residency residency{.programmatic = std::vector<bool>(manifest.buckets.size(), true)};
   if (const std::optional<SmLimits> limits = backend.sm_limits()) {
-    const Result<Residency> residency = check_residency(
-        manifest, backend.arch(), *limits, backend.sm_count(), communicator.ranks_on_device());
-    if (!residency.ok()) return residency.failure();
-    programmatic = residency->programmatic;
+    Result<Residency> fits = check_residency(manifest, backend.arch(), *limits, backend.sm_count(),
+                                             communicator.ranks_on_device());
+    if (!fits.ok()) return fits.failure();
+    residency = std::move(*fits);
   }
   auto state = std::make_unique<State>(communicator, manifest);
   AFDEP_RETURN_IF_FAILED(state->join(options));
   AFDEP_RETURN_IF_FAILED(state->allocate(options));
   AFDEP_RETURN_IF_FAILED(
       state->start_generations(options.generation_before_first.value_or(kGenerationBeforeFirst)));
-  AFDEP_RETURN_IF_FAILED(state->load_kernels(bundle, programmatic));
+  AFDEP_RETURN_IF_FAILED(state->load_kernels(bundle, residency));
   return Buffer(std::move(state));
 }
 

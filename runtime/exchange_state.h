@@ -7,6 +7,7 @@
 
 #include "afdep/abi.h"
 #include "runtime/exchange.h"
+#include "runtime/residency.h"
 
 namespace afdep {
 
@@ -40,7 +41,7 @@ struct Buffer::State {
   Result<void> allocate(const BufferOptions& options);
   Result<void> start_generations(std::uint32_t before_first);
   // programmatic: by bucket, in the manifest's order.
-  Result<void> load_kernels(const bundle::Bundle& bundle, const std::vector<bool>& programmatic);
+  Result<void> load_kernels(const bundle::Bundle& bundle, const Residency& residency);
   void release();
 
   // Checks shared by the operations (exchange.cpp).

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,13 @@ Amounts held(const SmLimits& sm) {
   return {sm.ctas, sm.threads / kWarp, sm.registers / kSmQuarters, sm.shared_bytes};
 }
 
+int registers_of(const bundle::Kernel& kernel, std::string_view arch) {
+  for (const bundle::Compiled& compiled : kernel.compiled) {
+    if (compiled.arch == arch) return compiled.registers;
+  }
+  return 0;
+}
+
 struct Shape {
   bundle::Role role = bundle::Role::kAttention;
   std::size_t bucket = 0;
@@ -45,19 +53,18 @@ struct Shape {
 // Whether the kernels that ranks run now always find room, and which may start early beside them.
 class Packing {
  public:
+  // least_shared_bytes: dynamic shared memory that every CTA asks for at least.
   Packing(const bundle::Manifest& manifest, std::string_view arch, const SmLimits& sm, int sm_count,
-          int ranks)
+          int ranks, std::int64_t least_shared_bytes)
       : manifest_(manifest), sm_(held(sm)), sm_count_(sm_count), ranks_(ranks) {
     for (std::size_t bucket = 0; bucket < manifest.buckets.size(); ++bucket) {
       for (const bundle::Kernel& kernel : manifest.buckets[bucket].kernels) {
-        int registers = 0;
-        for (const bundle::Compiled& compiled : kernel.compiled) {
-          if (compiled.arch == arch) registers = compiled.registers;
-        }
+        const int registers = registers_of(kernel, arch);
         shapes_.push_back({.role = kernel.role,
                            .bucket = bucket,
                            .grid = kernel.grid,
-                           .cta = taken(sm, kernel.threads, registers, kernel.shared_bytes)});
+                           .cta = taken(sm, kernel.threads, registers,
+                                        std::max(kernel.shared_bytes, least_shared_bytes))});
       }
     }
   }
@@ -212,10 +219,7 @@ Failure no_room(const bundle::Manifest& manifest, std::string_view arch, const C
 Result<void> check_alone(const bundle::Kernel& kernel, std::string_view arch, const SmLimits& sm,
                          int sm_count) {
   if (!kernel.grid_sync) return {};
-  int registers = 0;
-  for (const bundle::Compiled& compiled : kernel.compiled) {
-    if (compiled.arch == arch) registers = compiled.registers;
-  }
+  const int registers = registers_of(kernel, arch);
   const int per_sm = ctas_per_sm(sm, kernel.threads, registers, kernel.shared_bytes);
   if (kernel.grid <= sm_count * per_sm) return {};
   return Failure(ErrorCode::kLaunch,
@@ -232,6 +236,46 @@ Result<void> check_alone(const bundle::Kernel& kernel, std::string_view arch, co
 constexpr int kCrowdedCtas = 5;
 constexpr int kCrowdedSms = 4;
 
+// The buckets that may start early; nothing if not even plain launches fit.
+std::optional<std::vector<bool>> early_buckets(const bundle::Manifest& manifest,
+                                               const Packing& packing, int sm_count, int ranks) {
+  std::vector<bool> early(manifest.buckets.size(), false);
+  if (!packing.fits(early)) return std::nullopt;
+  // Small buckets first: they gain the most. Ranks may be in different ones at the same time.
+  for (std::size_t i = 0; i < early.size(); ++i) {
+    const int ctas = largest(manifest, std::span(&manifest.buckets[i], 1), ranks).sum();
+    if (kCrowdedSms * 2 * ctas > kCrowdedCtas * sm_count) continue;
+    early[i] = true;
+    if (!packing.fits(early)) early[i] = false;
+  }
+  return early;
+}
+
+std::int64_t most_shared_bytes(const bundle::Manifest& manifest) {
+  std::int64_t most = 0;
+  for (const bundle::Bucket& bucket : manifest.buckets) {
+    for (const bundle::Kernel& kernel : bucket.kernels) most = std::max(most, kernel.shared_bytes);
+  }
+  return most;
+}
+
+SmLimits at_narrow_split(SmLimits sm) {
+  sm.shared_bytes = sm.narrow_shared_bytes;
+  return sm;
+}
+
+// Of a rank that is alone on its GPU: whether each kernel is resident as a whole at the narrow
+// split, if every CTA takes `shared_bytes`.
+bool fits_alone(const bundle::Manifest& manifest, std::string_view arch, const SmLimits& narrow,
+                int sm_count, std::int64_t shared_bytes) {
+  return std::ranges::all_of(manifest.buckets, [&](const bundle::Bucket& bucket) {
+    return std::ranges::all_of(bucket.kernels, [&](const bundle::Kernel& kernel) {
+      return kernel.grid <= sm_count * ctas_per_sm(narrow, kernel.threads,
+                                                   registers_of(kernel, arch), shared_bytes);
+    });
+  });
+}
+
 }  // namespace
 
 int ctas_per_sm(const SmLimits& sm, int threads, int registers, std::int64_t shared_bytes) {
@@ -246,7 +290,8 @@ int ctas_per_sm(const SmLimits& sm, int threads, int registers, std::int64_t sha
 
 Result<Residency> check_residency(const bundle::Manifest& manifest, std::string_view arch,
                                   const SmLimits& sm, int sm_count, int ranks_on_device) {
-  const std::size_t buckets = manifest.buckets.size();
+  const SmLimits narrow = at_narrow_split(sm);
+  const std::int64_t alike = most_shared_bytes(manifest);
   // A rank alone on its GPU waits for other GPUs only, and its own kernels are resident in turn;
   // but one whose CTAs wait for each other must fit as a whole.
   if (ranks_on_device == 1) {
@@ -255,22 +300,21 @@ Result<Residency> check_residency(const bundle::Manifest& manifest, std::string_
         AFDEP_RETURN_IF_FAILED(check_alone(kernel, arch, sm, sm_count));
       }
     }
-    return Residency{.programmatic = std::vector<bool>(buckets, true)};
+    Residency residency{.programmatic = std::vector<bool>(manifest.buckets.size(), true)};
+    if (fits_alone(manifest, arch, narrow, sm_count, alike)) residency.cta_shared_bytes = alike;
+    return residency;
   }
 
-  const Packing packing(manifest, arch, sm, sm_count, ranks_on_device);
-  Residency residency{.programmatic = std::vector<bool>(buckets, false)};
-  if (!packing.fits(residency.programmatic)) {
-    return no_room(manifest, arch, largest(manifest, manifest.buckets, ranks_on_device), sm_count,
+  const int ranks = ranks_on_device;
+  const Packing packing(manifest, arch, sm, sm_count, ranks, 0);
+  const auto early = early_buckets(manifest, packing, sm_count, ranks);
+  if (!early) {
+    return no_room(manifest, arch, largest(manifest, manifest.buckets, ranks), sm_count,
                    packing.any_per_sm());
   }
-  // Small buckets first: they gain the most. Ranks may be in different ones at the same time.
-  for (std::size_t i = 0; i < buckets; ++i) {
-    const int ctas = largest(manifest, std::span(&manifest.buckets[i], 1), ranks_on_device).sum();
-    if (kCrowdedSms * 2 * ctas > kCrowdedCtas * sm_count) continue;
-    residency.programmatic[i] = true;
-    if (!packing.fits(residency.programmatic)) residency.programmatic[i] = false;
-  }
+  Residency residency{.programmatic = *early};
+  const Packing packed(manifest, arch, narrow, sm_count, ranks, alike);
+  if (early_buckets(manifest, packed, sm_count, ranks) == early) residency.cta_shared_bytes = alike;
   return residency;
 }
 

@@ -1,6 +1,8 @@
 // Kernels that wait for each other must all be resident at once, or they wait for ever.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +19,9 @@ struct Residency {
   // SMs that are not crowded: two CTAs of spinning warps on one SM cost more than the launch gap
   // (docs/performance.md, "Programmatic launches").
   std::vector<bool> programmatic;
+  // Dynamic shared memory, bytes, that every CTA is to ask for so that SMs can stay at the narrow
+  // split (SharedSplit); nothing if the kernels do not fit there, and need the wide one.
+  std::optional<std::int64_t> cta_shared_bytes = std::nullopt;
 };
 
 // For `ranks_on_device` ranks that share a GPU of `sm_count` SMs. Every rank runs one kernel at a

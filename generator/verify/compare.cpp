@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "generator/verify/slot_memory.h"
@@ -23,29 +24,33 @@ class Seen {
     std::memcpy(&value, &bytes_[kGuardBytes + index * sizeof(T)], sizeof(T));
     return value;
   }
+  // Whether values [index, index + expected.size()) are these, bit for bit.
+  template <typename T>
+  [[nodiscard]] bool equal(std::size_t index, std::span<const T> expected) const {
+    return std::memcmp(&bytes_[kGuardBytes + index * sizeof(T)], expected.data(),
+                       expected.size_bytes()) == 0;
+  }
   // True if bytes [begin, end) of the tensor are still poison; the guards are at negative offsets
   // and behind the last byte.
   [[nodiscard]] bool poisoned(std::ptrdiff_t begin, std::ptrdiff_t end) const {
-    for (std::ptrdiff_t i = begin; i < end; ++i) {
-      if (bytes_[static_cast<std::size_t>(i + static_cast<std::ptrdiff_t>(kGuardBytes))] !=
-          kPoison) {
-        return false;
-      }
-    }
-    return true;
+    return all(begin, end, kPoison);
   }
   [[nodiscard]] bool zero(std::ptrdiff_t begin, std::ptrdiff_t end) const {
-    for (std::ptrdiff_t i = begin; i < end; ++i) {
-      if (bytes_[static_cast<std::size_t>(i + static_cast<std::ptrdiff_t>(kGuardBytes))] != 0)
-        return false;
-    }
-    return true;
+    return all(begin, end, 0);
   }
   [[nodiscard]] std::ptrdiff_t size() const {
     return static_cast<std::ptrdiff_t>(bytes_.size() - 2 * kGuardBytes);
   }
 
  private:
+  [[nodiscard]] bool all(std::ptrdiff_t begin, std::ptrdiff_t end, std::uint8_t value) const {
+    if (begin >= end) return true;
+    const std::uint8_t* const first = bytes_.data() + begin + std::ptrdiff_t{kGuardBytes};
+    // Each byte equals the one before it.
+    return *first == value &&
+           std::memcmp(first, first + 1, static_cast<std::size_t>(end - begin) - 1) == 0;
+  }
+
   std::vector<std::uint8_t> bytes_;
 };
 
@@ -73,12 +78,11 @@ class Comparison {
       const SourceInput& input = (*inputs_)[static_cast<std::size_t>(row.source)];
       const auto token = static_cast<std::size_t>(row.token);
       const auto at = static_cast<std::size_t>(row.row);
-      for (std::size_t column = 0; column < hidden; ++column) {
-        same_lazy(rows->at<Bf16>(at * hidden + column), input.x[token * hidden + column], [&] {
-          return fmt::format("row {} (token {} of attention {}), element {}", row.row, row.token,
-                             row.source, column);
-        });
-      }
+      same_row(*rows, at * hidden, std::span(input.x).subspan(token * hidden, hidden),
+               [&](std::size_t column) {
+                 return fmt::format("row {} (token {} of attention {}), element {}", row.row,
+                                    row.token, row.source, column);
+               });
       const float weight = input.weights[token * static_cast<std::size_t>(shape_.top_k) +
                                          static_cast<std::size_t>(row.choice)];
       std::uint32_t bits = 0;
@@ -97,22 +101,23 @@ class Comparison {
     const auto count = static_cast<std::size_t>(tokens);
     const Result<Seen> out = read_back(memory.out);
     if (!out.ok()) return out.failure();
-    std::vector<Bf16> seen(count * hidden);
+    Seen viewed({});
+    if (view) {
+      std::vector<std::uint8_t> rows(2 * kGuardBytes + count * hidden * sizeof(Bf16));
+      const auto stride = static_cast<std::size_t>(memory.collected.stride[0]);
+      for (std::size_t token = 0; token < count; ++token) {
+        AFDEP_RETURN_IF_FAILED(
+            backend_.copy_to_host(&rows[kGuardBytes + token * hidden * sizeof(Bf16)],
+                                  static_cast<const Bf16*>(memory.collected.data) + token * stride,
+                                  hidden * sizeof(Bf16)));
+      }
+      viewed = Seen(std::move(rows));
+    }
     for (std::size_t token = 0; token < count; ++token) {
-      if (view) {
-        const auto stride = static_cast<std::size_t>(memory.collected.stride[0]);
-        AFDEP_RETURN_IF_FAILED(backend_.copy_to_host(
-            &seen[token * hidden], static_cast<const Bf16*>(memory.collected.data) + token * stride,
-            hidden * sizeof(Bf16)));
-      } else {
-        for (std::size_t i = 0; i < hidden; ++i) {
-          seen[token * hidden + i] = out->at<Bf16>(token * hidden + i);
-        }
-      }
-      for (std::size_t column = 0; column < hidden; ++column) {
-        same_lazy(seen[token * hidden + column], expected[token * hidden + column],
-                  [&] { return fmt::format("output of token {}, element {}", token, column); });
-      }
+      same_row(view ? viewed : *out, token * hidden,
+               std::span(expected).subspan(token * hidden, hidden), [&](std::size_t column) {
+                 return fmt::format("output of token {}, element {}", token, column);
+               });
     }
     const auto written = view ? 0 : static_cast<std::ptrdiff_t>(count * hidden * sizeof(Bf16));
     if (!out->poisoned(written, out->size())) complain("output behind the last token was written");
@@ -177,6 +182,18 @@ class Comparison {
     }
   }
 
+  // Values from `index` on are `expected`; `what` names the one in a column.
+  template <typename What>
+  void same_row(const Seen& seen, std::size_t index, std::span<const Bf16> expected,
+                const What& what) {
+    if (seen.equal(index, expected)) {
+      tally_.values += static_cast<std::int64_t>(expected.size());
+      return;
+    }
+    for (std::size_t column = 0; column < expected.size(); ++column) {
+      same_lazy(seen.at<Bf16>(index + column), expected[column], [&] { return what(column); });
+    }
+  }
   template <typename T>
   void same(const std::string& what, T seen, T expected) {
     same_lazy(seen, expected, [&] { return what; });

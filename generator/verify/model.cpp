@@ -69,14 +69,20 @@ std::vector<std::vector<Bf16>> collect_model(const Shape& shape,
           &replies[static_cast<std::size_t>(worker)][static_cast<std::size_t>(row.row) * hidden];
     }
   }
+  std::vector<std::vector<const Bf16*>> replied;  // by worker, in the order of their sum
   for (const auto& [token, workers] : tokens) {
+    replied.clear();
+    for (const auto& [worker, rows] : workers) {
+      replied.emplace_back();
+      for (const auto& [choice, row] : rows) replied.back().push_back(row);
+    }
     Bf16* to = &out[static_cast<std::size_t>(token.first)]
                    [static_cast<std::size_t>(token.second) * hidden];
     for (std::size_t column = 0; column < hidden; ++column) {
       float sum = kNothing;
-      for (const auto& [worker, rows] : workers) {
+      for (const std::vector<const Bf16*>& rows : replied) {
         float partial = kNothing;
-        for (const auto& [choice, row] : rows) partial += to_float(row[column]);
+        for (const Bf16* const row : rows) partial += to_float(row[column]);
         sum += to_float(to_bf16(partial));
       }
       to[column] = to_bf16(sum);

@@ -21,6 +21,15 @@ enum class Stream : std::uintptr_t {};
 enum class Graph : std::uintptr_t {};
 enum class Event : std::uintptr_t {};
 
+// How SMs divide L1 and shared memory while a kernel runs. An SM changes that only when it is
+// empty, and the device honours what a kernel asks for only if it is all of the shared memory, or
+// if the CTAs beside each other take equal shares (docs/decisions/0008-one-split.md).
+enum class SharedSplit {
+  kAny,     // alone on the device
+  kNarrow,  // SmLimits::narrow_shared_bytes; every CTA takes KernelImage::cta_shared_bytes
+  kWide,    // as much shared memory as there is
+};
+
 // What a kernel is compiled from and to. The emulator compiles `source`; CUDA loads `image`, whose
 // arch is the device's.
 struct KernelImage {
@@ -28,9 +37,8 @@ struct KernelImage {
   std::string source_name;  // e.g. "attention_dispatch_b8.cu"; messages show it
   std::string_view source;
   std::span<const std::byte> image;
-  // Shared memory of an SM, bytes, that CTAs of its bundle's kernels may hold together in any mix;
-  // 0 for a kernel that is alone on the device.
-  std::size_t sm_shared_bytes = 0;
+  SharedSplit split = SharedSplit::kAny;
+  std::size_t cta_shared_bytes = 0;  // with kNarrow
 };
 
 // A loaded kernel; lives as long as its backend.
@@ -60,9 +68,10 @@ struct SmLimits {
   int ctas = 0;
   int threads = 0;
   int registers = 0;
-  std::int64_t shared_bytes = 0;
-  std::int64_t reserved_shared_bytes =
-      0;  // taken from shared_bytes by each CTA beyond what it asks for
+  std::int64_t shared_bytes = 0;         // at the widest split
+  std::int64_t narrow_shared_bytes = 0;  // at the one that leaves L1 what crowded SMs need; 0: none
+  // Taken by each CTA beyond what it asks for.
+  std::int64_t reserved_shared_bytes = 0;
 };
 
 // Memory that kernels use. Device memory of CUDA; ordinary memory for the emulator.

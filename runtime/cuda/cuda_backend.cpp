@@ -13,8 +13,8 @@
 namespace afdep {
 namespace {
 
-constexpr int kLeastSharedPercent = 28;  // 64 of 228 KiB
-constexpr int kMostSharedPercent = 100;
+constexpr int kNarrowPercent = 28;  // of an SM's shared memory: 64 of 228 KiB
+constexpr int kWidePercent = 100;
 
 using cuda::Driver;
 using cuda::failure;
@@ -102,6 +102,7 @@ class CudaBackend : public Backend {
                .threads = *threads,
                .registers = *registers,
                .shared_bytes = *shared,
+               .narrow_shared_bytes = std::int64_t{*shared} * kNarrowPercent / 100,
                .reserved_shared_bytes = *reserved};
     // Never the default stream: that one waits for kernels of other streams, which may wait for
     // this copy.
@@ -269,7 +270,7 @@ class CudaBackend : public Backend {
   Result<const LoadedKernel*> load(const KernelImage& image) override {
     enter();
     const std::scoped_lock lock(mutex_);
-    AFDEP_RETURN_IF_FAILED(widen_shared(image.sm_shared_bytes));
+    AFDEP_RETURN_IF_FAILED(agree_on_split(image));
     for (const auto& kernel : kernels_) {
       if (kernel->is_from(image)) return kernel.get();
     }
@@ -387,14 +388,15 @@ class CudaBackend : public Backend {
   }
 
  private:
-  // An SM can change its split of L1 and shared memory only when it is empty, so all kernels of
-  // ours ask for one split: otherwise one that needs more could not join one that needs less,
-  // whatever is free. Shared memory that nobody needs is taken from L1, which costs crowded SMs
-  // dearly.
-  Result<void> widen_shared(std::size_t needed) {
-    const auto least = static_cast<std::size_t>(limits_.shared_bytes) * kLeastSharedPercent / 100;
-    if (shared_percent_ == kMostSharedPercent || needed <= least) return {};
-    shared_percent_ = kMostSharedPercent;
+  // All kernels of ours ask for one split, or one could not join another whatever is free. Shared
+  // memory that nobody needs is taken from L1, which costs crowded SMs dearly.
+  Result<void> agree_on_split(const KernelImage& image) {
+    if (shared_percent_ == kWidePercent || image.split == SharedSplit::kAny) return {};
+    if (image.split == SharedSplit::kNarrow) {
+      if (!narrow_cta_bytes_) narrow_cta_bytes_ = image.cta_shared_bytes;
+      if (*narrow_cta_bytes_ == image.cta_shared_bytes) return {};
+    }
+    shared_percent_ = kWidePercent;
     for (const auto& kernel : kernels_) {
       AFDEP_CUDA(driver_, cuFuncSetAttribute, kernel->function(),
                  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, shared_percent_);
@@ -436,9 +438,10 @@ class CudaBackend : public Backend {
   std::string device_name_;
   std::string arch_;
   int sm_count_ = 0;
-  // Percent of an SM's L1 that is shared memory while kernels of ours run; see widen_shared().
-  int shared_percent_ = kLeastSharedPercent;
-  int most_shared_ = 0;  // bytes a CTA may ask for
+  // What kernels ask for; see agree_on_split().
+  int shared_percent_ = kNarrowPercent;
+  std::optional<std::size_t> narrow_cta_bytes_;  // of every CTA of the bundles loaded so far
+  int most_shared_ = 0;                          // bytes a CTA may ask for
   SmLimits limits_;
   std::mutex mutex_;  // of kernels_
   std::vector<std::unique_ptr<CudaKernel>> kernels_;

@@ -29,6 +29,7 @@ struct FakeLaunch {
   std::string symbol;
   int rank = 0;
   int grid = 0;
+  std::size_t shared_bytes = 0;
   bool programmatic = false;
   Stream stream{};
   std::vector<std::byte> args;
@@ -49,6 +50,7 @@ class FakeBackend : public Backend {
   // What the backend claims to be.
   std::string arch_name = "sm_90a";
   std::optional<SmLimits> limits;
+  std::vector<KernelImage> images;
   int sms = 132;
 
   // What happened.
@@ -136,6 +138,7 @@ class FakeBackend : public Backend {
   }
 
   Result<const LoadedKernel*> load(const KernelImage& image) override {
+    images.push_back(image);
     kernels_.push_back(std::make_unique<FakeKernel>(image.symbol));
     return kernels_.back().get();
   }
@@ -144,6 +147,7 @@ class FakeBackend : public Backend {
     launches.push_back({.symbol = std::string(launch.kernel->symbol()),
                         .rank = launch.rank,
                         .grid = launch.grid,
+                        .shared_bytes = launch.shared_bytes,
                         .programmatic = launch.programmatic,
                         .stream = stream,
                         .args = {args, args + launch.args_bytes}});

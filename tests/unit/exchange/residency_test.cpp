@@ -16,6 +16,7 @@ constexpr SmLimits kHopper{.ctas = 32,
                            .threads = 2048,
                            .registers = 65536,
                            .shared_bytes = 233472,
+                           .narrow_shared_bytes = 65372,
                            .reserved_shared_bytes = 1024};
 
 TEST(CtasPerSm, IsTheTightestLimit) {
@@ -175,6 +176,64 @@ TEST(Residency, BlocksInStepFitAsAWhole) {
   EXPECT_EQ(refused.diagnostics().front().message,
             "the 21 CTAs of afdep_sample_receive_b4 wait for each other, and the GPU holds 2 SMs x "
             "10 CTAs = 20 (of 64 threads, 48 registers a thread and 1024 bytes of shared memory)");
+}
+
+// 4A4F at 128 tokens: two CTAs of 384 threads x 80 registers an SM, 192 on 132 SMs.
+bundle::Manifest packets_4a4f(std::int64_t receive_bytes) {
+  bundle::Manifest manifest = manifest_of({bucket_of(128, 24, 24, 384, 80, 0)}, 4, 4);
+  for (bundle::Kernel& kernel : manifest.buckets[0].kernels) {
+    if (kernel.operation == bundle::Operation::kReceive) kernel.shared_bytes = receive_bytes;
+  }
+  return manifest;
+}
+
+TEST(Residency, CtasThatTakeEqualSharesLeaveL1ItsPart) {
+  // 2144 + 1024 bytes round up to 3200: 20 CTAs of 65372.
+  EXPECT_EQ(check_residency(packets_4a4f(2144), "sm_90a", kHopper, 132, 8)->cta_shared_bytes, 2144);
+  // 31616 + 1024 = 32640: two of 65372.
+  EXPECT_EQ(check_residency(packets_4a4f(31616), "sm_90a", kHopper, 132, 8)->cta_shared_bytes,
+            31616);
+  // 31744 + 1024 = 32768: one only, and 192 CTAs would not find room.
+  EXPECT_EQ(check_residency(packets_4a4f(31744), "sm_90a", kHopper, 132, 8)->cta_shared_bytes,
+            std::nullopt);
+}
+
+TEST(Residency, TheNarrowSplitMayNotCostAnEarlyLaunch) {
+  // Four ranks x 8 CTAs and as many early ones: 64 on 52 SMs.
+  const bundle::Manifest manifest = manifest_of({bucket_of(1, 8, 8, 384, 80, 31744)}, 2, 2);
+  const Result<Residency> residency = check_residency(manifest, "sm_90a", kHopper, 52, 4);
+  EXPECT_THAT(residency->programmatic, ::testing::ElementsAre(true));
+  EXPECT_EQ(residency->cta_shared_bytes, std::nullopt);
+}
+
+TEST(Residency, ARankAloneSplitsByWhatItsKernelsTake) {
+  EXPECT_EQ(check_residency(packets_4a4f(2144), "sm_90a", kHopper, 132, 1)->cta_shared_bytes, 2144);
+  // 64 KB: no CTA fits the narrow split.
+  EXPECT_EQ(check_residency(packets_4a4f(65536), "sm_90a", kHopper, 132, 1)->cta_shared_bytes,
+            std::nullopt);
+}
+
+TEST_F(BufferTest, EveryCtaTakesAsMuchSharedMemoryAsTheLargest) {
+  backend_.limits = kHopper;
+  backend_.sms = 132;
+  create();
+  ASSERT_TRUE(dispatch(1, 2).ok());  // which needs none; the sample's receive needs 1024
+  EXPECT_EQ(backend_.launches[0].shared_bytes, 1024U);
+  for (const KernelImage& image : backend_.images) {
+    EXPECT_EQ(image.split, SharedSplit::kNarrow);
+    EXPECT_EQ(image.cta_shared_bytes, 1024U);
+  }
+}
+
+TEST_F(BufferTest, KernelsOfUnequalSharesAskForAllSharedMemory) {
+  backend_.limits = kHopper;
+  backend_.limits->narrow_shared_bytes = 2000;  // less than one CTA takes
+  backend_.sms = 132;
+  create();
+  ASSERT_TRUE(dispatch(1, 2).ok());
+  EXPECT_EQ(backend_.launches[0].shared_bytes, 0U);
+  ASSERT_FALSE(backend_.images.empty());
+  for (const KernelImage& image : backend_.images) EXPECT_EQ(image.split, SharedSplit::kWide);
 }
 
 TEST_F(BufferTest, CreationRefusesWhatCannotBeResident) {
