@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -57,13 +58,16 @@ struct Prepared {
   std::unique_ptr<verify::World> world;
 };
 
+// on_checked: called when an arm's data has been found right.
 Result<ArmsCell> measure_cell(std::vector<Prepared>& worlds, int tokens,
-                              const plan::MachineRates& rates, const BenchOptions& options) {
+                              const plan::MachineRates& rates, const BenchOptions& options,
+                              const std::function<void()>& on_checked) {
   std::vector<Turns> turns;
   for (const Prepared& prepared : worlds) {
     Result<Turns> made = Turns::create(*prepared.world, tokens, options);
     if (!made.ok()) return made.failure();
     turns.push_back(std::move(*made));
+    on_checked();
   }
   for (int repeat = -1; repeat < options.repeats; ++repeat) {
     for (Turns& each : turns) AFDEP_RETURN_IF_FAILED(each.take(/*warm_up=*/repeat < 0));
@@ -144,11 +148,11 @@ Result<ArmsReport> measure_arms(const ArmsArguments& arguments) {
 
   ArmsReport report;
   std::vector<Prepared> worlds;
+  Progress compiling("compiling arms");
   for (std::size_t i = 0; i < specs.size(); ++i) {
     specs[i].arch.value = {*arch};
-    Progress progress("compiling");
-    GenerateOptions options;
-    options.on_compiled = [&](int done, int total) { progress.show(done, total); };
+    compiling.show(static_cast<int>(i), static_cast<int>(specs.size()));
+    const GenerateOptions options;
     const Result<Generated> generated = generate(specs[i], options);
     if (!generated.ok()) return generated.failure();
     Result<std::unique_ptr<verify::World>> world =
@@ -170,9 +174,12 @@ Result<ArmsReport> measure_arms(const ArmsArguments& arguments) {
   report.repeats = arguments.options.repeats;
   report.calibration = std::move(*calibration);
   for (const Arm& arm : arms()) report.arms.push_back(arm.name);
+  Progress measuring("measuring arms");
+  int done = 0;
+  const int all = static_cast<int>(tokens->size() * worlds.size());
   for (const int count : *tokens) {
-    Result<ArmsCell> cell =
-        measure_cell(worlds, count, report.calibration.rates, arguments.options);
+    Result<ArmsCell> cell = measure_cell(worlds, count, report.calibration.rates, arguments.options,
+                                         [&] { measuring.show(++done, all); });
     if (!cell.ok()) return cell.failure();
     report.cells.push_back(std::move(*cell));
   }

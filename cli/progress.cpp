@@ -12,6 +12,7 @@ namespace afdep::cli {
 namespace {
 
 constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::seconds kLineEvery{10};
 constexpr int kBarColumns = 30;
 
 }  // namespace
@@ -19,15 +20,21 @@ constexpr int kBarColumns = 30;
 Progress::Progress(std::string what)
     : what_(std::move(what)),
       terminal_(isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
+      next_(std::chrono::steady_clock::now() + (terminal_ ? kPatience : kLineEvery)) {}
 
 Progress::~Progress() {
   if (drawn_) print_error("\r\x1b[K");
 }
 
 void Progress::show(int done, int total) {
-  if (!terminal_ || total <= 0) return;
-  if (std::chrono::steady_clock::now() - start_ < kPatience) return;
+  if (total <= 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  if (!terminal_) {
+    print_error(fmt::format("{} {}/{}\n", what_, done, total));
+    next_ = now + kLineEvery;
+    return;
+  }
   const int filled = std::clamp(done * kBarColumns / total, 0, kBarColumns);
   print_error(fmt::format("\r{} [{:<{}}] {}/{}", what_,
                           std::string(static_cast<std::size_t>(filled), '#'), kBarColumns, done,

@@ -1,4 +1,4 @@
-// A progress line on stderr for a person who waits.
+// Progress on stderr for who waits.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,8 @@
 
 namespace afdep::cli {
 
-// Draws only if stderr is a terminal and two seconds have passed; removes its line when it ends.
+// On a terminal, a bar from the second second on, which goes when it ends; elsewhere a plain line
+// every ten seconds.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -21,7 +22,7 @@ class Progress {
   std::string what_;
   bool terminal_;
   bool drawn_ = false;
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point next_;  // not to be shown before
 };
 
 }  // namespace afdep::cli

@@ -32,7 +32,7 @@ void BucketKernels::set_threads(Kernel& kernel, int threads, Constants& constant
   kernel.threads = threads;
   kernel.blocks_per_sm = bulk() ? 1 : kBlocksPerSm;
   const bool bulk_reply = bulk() && kernel.operation == Operation::kReply;
-  const int least_bound = bulk_reply             ? 0
+  const int least_bound = bulk_reply             ? kBulkReplyBoundThreads
                           : bulk()               ? kBulkBoundThreads
                           : !packets()           ? 0
                           : leaves_room(threads) ? kSmallPacketBoundThreads

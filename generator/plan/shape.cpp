@@ -95,12 +95,11 @@ ChunkShape chunk_shape(int row_bytes, std::int64_t rows, int sms, int max_lane_v
 
 bool bulk_fits(int row_bytes) { return kMaxSharedBytes >= 3 * std::int64_t{row_bytes}; }
 
-BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes) {
-  constexpr int kBulkWarps = kBulkThreads / kWarp;
+BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes, int max_warps) {
   const auto rows = static_cast<int>((kMaxSharedBytes - shared_bytes - 1024) / row_bytes);
   BulkShape shape;
   shape.stages = rows >= 4 * 4 ? 4 : rows >= 3 * 2 ? 3 : 2;
-  shape.warps = std::clamp(rows / shape.stages, 1, kBulkWarps);
+  shape.warps = std::clamp(rows / shape.stages, 1, max_warps);
   shape.lead = std::max(1, shape.stages / 2);
   shape.ring_bytes = std::int64_t{shape.warps} * shape.stages * row_bytes;
   return shape;

@@ -15,8 +15,10 @@ constexpr int kSmallPacketThreads = 256;
 constexpr int kBlocksPerSm = 2;
 constexpr int kBulkThreads = 384;  // a CTA whose rings take most of an SM's shared memory
 // The launch bound of bulk kernels leaves 96 registers a thread, so that a packet kernel of the
-// bundle fits beside one. Reply sums 64 elements a lane and takes what its threads leave.
+// bundle fits beside one; of reply, which sums 64 elements a lane, 128. It takes 120, and packet
+// kernels of few tokens can spare that.
 constexpr int kBulkBoundThreads = 640;
+constexpr int kBulkReplyBoundThreads = 512;
 constexpr int kRegistersPerSm = 65536;
 constexpr int kRegisterGranule = 8;  // registers are given out in steps of 8 a thread
 constexpr std::int64_t kMaxSharedBytes = 227 * 1024;
@@ -75,8 +77,10 @@ struct BulkShape {
 
 // Whether two rows fit a ring at all.
 bool bulk_fits(int row_bytes);
-// shared_bytes: what the kernel needs beside the rings. Precondition: bulk_fits.
-BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes);
+// shared_bytes: what the kernel needs beside the rings; max_warps: that copy. Precondition:
+// bulk_fits.
+BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes,
+                     int max_warps = kBulkThreads / 32);
 
 // Registers a thread that a launch bound of `threads` x `blocks_per_sm` leaves.
 int register_ceiling(int threads, int blocks_per_sm);
