@@ -82,10 +82,14 @@ void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* a
         break;
       case AccessKind::kLoadRelaxed:
         model_->load_relaxed(access, value);
-        // An abort word that is set ends the wait: the next one is another, though it may look
-        // alike.
-        if (scope == Scope::kGpu && *static_cast<const std::uint32_t*>(value) != 0) {
+        break;
+      case AccessKind::kLoadAbort:
+        model_->load_relaxed(access, value);
+        // Set, it ends the wait without what was waited for: the next one is another, though it may
+        // look alike.
+        if (*static_cast<const std::uint32_t*>(value) != 0) {
           self.waiting = false;
+          model_->wait_expired(self.id.rank);
         }
         break;
       default:
@@ -136,7 +140,7 @@ void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* a
   }
   check_model(self);
   note_stored(at, bytes);
-  if (kind == AccessKind::kStoreRelaxed || kind == AccessKind::kClaim) {
+  if (kind == AccessKind::kClaim) {
     // An abort word, perhaps: every wait of the rank looks at it beside its own word.
     newest_abort_[self.id.rank] = stores_;
     for_each_poller([&](Thread& thread) {
@@ -150,7 +154,7 @@ void Scheduler::stand_before_access(Thread& self, AccessKind kind, const Allocat
                                     const void* at) {
   // No kernel writes an input while this one runs, and an abort word is written when a wait
   // expires: here none does. So it does not matter when they are read.
-  if (kind == AccessKind::kLoadInput || kind == AccessKind::kLoadRelaxed) return;
+  if (kind == AccessKind::kLoadInput || kind == AccessKind::kLoadAbort) return;
   self.at_access = true;
   switch_out(self);
   exploration_->accessed(self.warp->unit, cell_of(allocation, at), is_store(kind));

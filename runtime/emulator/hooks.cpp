@@ -144,6 +144,9 @@ void load_packet(const void* at, void* packet, Site site) {
 std::uint32_t load_relaxed(const void* at, Scope scope, Site site) {
   return load<std::uint32_t>(kLoadRelaxed, at, site, scope);
 }
+std::uint32_t load_abort(const void* at, Site site) {
+  return load<std::uint32_t>(kLoadAbort, at, site, Scope::kGpu);
+}
 void store_relaxed(void* at, std::uint32_t value, Scope scope, Site site) {
   store4(kStoreRelaxed, at, value, site, scope);
 }
@@ -252,6 +255,7 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_store_packet", &store_packet),
       hook("afdep_emu_load_packet", &load_packet),
       hook("afdep_emu_load_relaxed", &load_relaxed),
+      hook("afdep_emu_load_abort", &load_abort),
       hook("afdep_emu_store_relaxed", &store_relaxed),
       hook("afdep_emu_fence_flags", &fence_flags),
       hook("afdep_emu_store_flag", &store_flag),

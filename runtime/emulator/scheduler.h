@@ -103,6 +103,7 @@ class Scheduler {
     kLoadPacket,
     kAcquire,
     kLoadRelaxed,
+    kLoadAbort,
     kStore,
     kStorePacket,
     kRelease,
@@ -219,7 +220,7 @@ class Scheduler {
   std::vector<Warp*> runnable_;                // warps with a runnable lane, in no order
   Warp* last_ = nullptr;                       // where the last lane ran
   std::array<Thread*, kBuckets> pollers_{};    // by hash of the awaited 16 bytes
-  // By rank: of the stores to what may be its abort word.
+  // By rank: of the claims, of which its abort word is one.
   std::map<int, std::uint64_t> newest_abort_;
   std::array<std::uint64_t, kBuckets> newest_store_{};
   std::uint64_t newest_change_ = 0;  // of any memory, by the host

@@ -374,11 +374,6 @@ void WeakMemory::flags_fenced(const ThreadId& thread) {
 
 void WeakMemory::load_relaxed(const Access& access, void* value) {
   load_atomic(access, value, false, false);
-  // An abort word, which is the rank's own, that is set: its waits end without what they waited
-  // for.
-  std::uint32_t word = 0;
-  std::memcpy(&word, value, std::min<std::size_t>(access.bytes, sizeof word));
-  if (word != 0 && access.scope == Scope::kGpu) gave_up_.insert(access.thread.rank);
 }
 void WeakMemory::store_relaxed(const Access& access, const void* value) {
   store_atomic(access, value, false);

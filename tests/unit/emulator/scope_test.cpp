@@ -100,5 +100,36 @@ TEST_F(Scopes, ALoadBeforeTheStoreIsARaceToo) {
           "no causality orders the two");
 }
 
+// Two blocks of one kernel store the same word; what is reported of it.
+class BlocksThatRace : public Scopes {
+ protected:
+  std::string race() {
+    std::uint32_t value = 1;
+    for (const int block : {0, 1}) {
+      model_->store({threads_[block], Scope::kThread, &data_, 4, 0}, &value);
+    }
+    const std::string text = model_->violation();
+    return text.substr(0, text.find(" at "));
+  }
+};
+
+TEST_F(BlocksThatRace, AreFoundAlthoughARelaxedWordOfTheGpuIsSet) {
+  std::uint32_t value = 7;
+  model_->store_relaxed({threads_[0], Scope::kGpu, &flag_, 4, 0}, &value);
+  for (std::uint32_t seen = 0; seen != 7;) {
+    model_->load_relaxed({threads_[1], Scope::kGpu, &flag_, 4, 0}, &seen);
+  }
+  EXPECT_EQ(race(), "data race");
+}
+// What they write is not defined then.
+TEST_F(BlocksThatRace, AreLeftAloneAfterAWaitOfTheirRankGaveUp) {
+  model_->wait_expired(0);
+  EXPECT_EQ(race(), "");
+}
+TEST_F(BlocksThatRace, AreFoundAfterAWaitOfAnotherRankGaveUp) {
+  model_->wait_expired(1);
+  EXPECT_EQ(race(), "data race");
+}
+
 }  // namespace
 }  // namespace afdep::emulator

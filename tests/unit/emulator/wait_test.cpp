@@ -171,7 +171,7 @@ TEST(EmulatorWait, AbortWordEndsWaits) {
   constexpr const char* kAborts = R"(
 struct Args { afdep::CommonArgs common; uint32_t* flag; uint32_t* out; };
 extern "C" __global__ void __launch_bounds__(32, 1) aborts(const __grid_constant__ Args args) {
-  if (afdep::lane_index() == 0) afdep::store_relaxed(&args.common.control->abort, 1);
+  if (afdep::lane_index() == 0) afdep::claim(&args.common.control->abort);
 }
 )";
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -25,7 +25,7 @@ AFDEP_DEVICE bool give_up(Deadline& deadline, const CommonArgs& args, const void
                           uint32_t expected) {
   poll_missed(at, awaited, seen, expected);
   if (__builtin_expect(++deadline.polls % kPollsPerLook != 0, 1)) return false;
-  if (load_relaxed(&args.control->abort) != 0) return true;
+  if (load_abort(&args.control->abort) != 0) return true;
   const uint64_t now = clock_ns();
   if (deadline.start_ns == 0) deadline.start_ns = now;
   if (now - deadline.start_ns < args.timeout_ns * kPatience) return false;

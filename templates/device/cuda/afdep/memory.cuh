@@ -110,12 +110,14 @@ AFDEP_DEVICE Packet load_packet(const void* at) {
   return packet;
 }
 
-// Words that threads of one GPU share without order: the abort word.
+// Words that threads of one GPU share without order.
 AFDEP_DEVICE uint32_t load_relaxed(const uint32_t* at) {
   uint32_t value;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
   return value;
 }
+// The word that tells a rank's waits to give up.
+AFDEP_DEVICE uint32_t load_abort(const uint32_t* at) { return load_relaxed(at); }
 AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }

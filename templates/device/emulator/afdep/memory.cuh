@@ -26,6 +26,7 @@ void afdep_emu_store_flag(void* flag, uint32_t value);
 void afdep_emu_store_packet(void* at, const void* packet);
 void afdep_emu_load_packet(const void* at, void* packet);
 uint32_t afdep_emu_load_relaxed(const void* at, uint8_t scope);
+uint32_t afdep_emu_load_abort(const void* at);
 void afdep_emu_store_relaxed(void* at, uint32_t value, uint8_t scope);
 uint32_t afdep_emu_claim(void* state, uint8_t scope);
 void afdep_emu_poll_missed(const void* at, uint32_t phase, uint32_t peer, uint32_t item,
@@ -94,10 +95,13 @@ AFDEP_DEVICE Packet load_packet(const void* at) {
   return packet;
 }
 
-// Words that threads of one GPU share without order: the abort word.
+// Words that threads of one GPU share without order.
 AFDEP_DEVICE uint32_t load_relaxed(const uint32_t* at) {
   return afdep_emu_load_relaxed(at, AFDEP_EMU_GPU_SCOPE);
 }
+// The word that tells a rank's waits to give up: what its kernels do then is not checked as if they
+// had got what they awaited.
+AFDEP_DEVICE uint32_t load_abort(const uint32_t* at) { return afdep_emu_load_abort(at); }
 AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
   afdep_emu_store_relaxed(at, value, AFDEP_EMU_GPU_SCOPE);
 }
