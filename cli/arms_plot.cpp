@@ -24,13 +24,14 @@ struct Look {
   const char* dark;
   const char* dash;
 };
-constexpr std::array<Look, 7> kLooks{{{"#1b62c4", "#6ea8fe", ""},
+constexpr std::array<Look, 8> kLooks{{{"#1b62c4", "#6ea8fe", ""},
                                       {"#b4690e", "#f2b25c", "6 3"},
                                       {"#2f7d4f", "#6fd08c", "2 3"},
                                       {"#8a3ffc", "#c6a3ff", "8 3 2 3"},
                                       {"#6b7280", "#a8b0bb", "1 4"},
                                       {"#0f7b8a", "#5fd0de", "10 4"},
-                                      {"#c2255c", "#ff7aa8", ""}}};
+                                      {"#c2255c", "#ff7aa8", "14 3"},
+                                      {"#7a5c00", "#d9c27a", "12 3 2 3 2 3"}}};
 
 std::string escaped(std::string_view text) {
   std::string out;

@@ -17,8 +17,11 @@ namespace afdep::plan {
 namespace {
 
 // Up to this much payload of one source, packets win: 4/3 of the bytes, but no fence and no flag on
-// the path. Measured on an H200; docs/performance.md, "Choosing a protocol".
+// the path. Few rows do not fill the rings of bulk kernels, so then packets win for longer. Measured
+// on an H200; docs/performance.md, "Choosing a protocol".
 constexpr std::int64_t kFlagInDataBytes = 896 << 10;
+constexpr std::int64_t kFewRowsBytes = 1536 << 10;
+constexpr int kFewRows = 112;
 
 // Of request.bucket, as the spec forces it or by its bytes. Above the limit rows move by bulk
 // copies unless shared memory does not hold their rings.
@@ -34,7 +37,8 @@ Protocol choose_protocol(const spec::Spec& spec, const ExchangePlan& plan,
     case spec::Protocol::kAuto:
       break;
   }
-  if (std::int64_t{request.bucket} * plan.row_bytes <= kFlagInDataBytes) {
+  const std::int64_t most = request.bucket <= kFewRows ? kFewRowsBytes : kFlagInDataBytes;
+  if (std::int64_t{request.bucket} * plan.row_bytes <= most) {
     return Protocol::kFlagInData;
   }
   return bulk_serves(plan, request) ? Protocol::kBulk : Protocol::kChunked;

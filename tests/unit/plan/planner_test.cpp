@@ -40,6 +40,14 @@ TEST(Planner, PacketsUpTo896KibOfASource) {
   EXPECT_EQ(bucket_of(2048, 225).protocol, Protocol::kBulk);
 }
 
+// 109 rows of 14,336 bytes are just below 1.5 MiB; 113 rows of 8,192 bytes are 904 KiB.
+TEST(Planner, PacketsUpTo1536KibOfAFewRows) {
+  EXPECT_EQ(bucket_of(7168, 109).protocol, Protocol::kFlagInData);
+  EXPECT_EQ(bucket_of(7168, 110).protocol, Protocol::kBulk);
+  EXPECT_EQ(bucket_of(4096, 112).protocol, Protocol::kFlagInData);
+  EXPECT_EQ(bucket_of(4096, 113).protocol, Protocol::kBulk);
+}
+
 // Shared memory of a CTA, 227 KiB, holds at least three rows of 65,536 bytes and none of 131,072.
 TEST(Planner, BulkOnlyWhereItsRingsFit) {
   EXPECT_EQ(bucket_of(32768, 32).protocol, Protocol::kBulk);
