@@ -226,7 +226,7 @@ std::vector<Mutant> make() {
            {kWait, "store_release(&fault->state, 2);", "store_release_here(&fault->state, 2);"}}});
   add({.name = "no_look_at_the_abort_word",
        .rule = Rule::kFault,
-       .edits = {{kWait, "if (load_relaxed(&args.control->abort) != 0) return true;", ""}}});
+       .edits = {{kWait, "if (load_abort(&args.control->abort) != 0) return true;", ""}}});
   add({.name = "route_faults_are_not_reported",
        .rule = Rule::kFault,
        .edits = {{kRoute, "if (__builtin_expect(bad, 0)) {\n      report_route(",
