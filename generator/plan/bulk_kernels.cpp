@@ -157,8 +157,8 @@ Result<Kernel> BucketKernels::receive_bulk() const {
 Kernel BucketKernels::reply_bulk() const {
   Kernel kernel = start(Role::kFfn, Operation::kReply);
   const ChunkShape chunk = reply_chunk();
-  // With the warp that flags, no more than kBulkThreads: a thirteenth warp would take a quarter of an
-  // SM's registers as four warps do, and no packet kernel of 8 or 32 tokens would fit beside it.
+  // With the warp that flags, no more than kBulkThreads: a thirteenth warp would take a quarter of
+  // an SM's registers as four warps do, and no packet kernel of 8 or 32 tokens would fit beside it.
   const BulkShape ring =
       bulk_shape(chunk.lane_vectors * 512, barrier_bytes(), kBulkThreads / 32 - 1);
   kernel.grid = chunk.grid;
