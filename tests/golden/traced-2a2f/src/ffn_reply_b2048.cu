@@ -114,8 +114,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     };
 
     // Feeding: the next row's next piece goes into the next stage.
-    int loads = 0;
-    int queued = 0;            // pieces of tokens that have begun to be fed
+    uint32_t loads = 0;
+    uint32_t queued = 0;       // pieces of tokens that have begun to be fed
     int rows_now = kNoRow;     // the token that is being fed: lane k's row,
     uint32_t chosen = 0;       // the lanes that have one,
     uint32_t left = 0;         // those not fed for this piece,
@@ -144,20 +144,20 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
           static_cast<int>(shuffle(static_cast<uint32_t>(rows_now), lowest_bit(left)));
       left &= left - 1;
       if (lane_index() == 0) {
-        const int stage = loads % cfg::kStages;
+        const uint32_t stage = loads % cfg::kStages;
+        const int fed = cfg::kPieces == 1 ? 0 : piece;
         bulk_load(shared.stage[warp][stage],
-                  rows + row * cfg::kRowBytes + piece * cfg::kPieceBytes,
-                  piece_bytes<cfg::kRowBytes, cfg::kPieceBytes>(piece),
-                  shared.loaded[warp][stage]);
+                  rows + row * cfg::kRowBytes + fed * cfg::kPieceBytes,
+                  piece_bytes<cfg::kRowBytes, cfg::kPieceBytes>(fed), shared.loaded[warp][stage]);
       }
       ++loads;
     };
 #pragma unroll 1
     for (int i = 0; i < cfg::kStages; ++i) feed();
 
-    int sums = 0;  // stages that have been added up
+    uint32_t sums = 0;  // stages that have been added up
 #pragma unroll 1
-    for (int done = 0; done < queued; ++done) {
+    for (uint32_t done = 0; done < queued; ++done) {
       sync_warp();  // lane 0 has described the work
       const Work work = shared.work[warp][done % cfg::kStages];
       const int source = source_of(work.unit);
@@ -165,8 +165,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       RowSum<4 * cfg::kLaneVectors> sum;
 #pragma unroll 1
       for (int i = 0; i < work.rows; ++i) {
-        const int stage = sums % cfg::kStages;
-        await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(sums / cfg::kStages) & 1u);
+        const uint32_t stage = sums % cfg::kStages;
+        await_barrier(shared.loaded[warp][stage], sums / cfg::kStages & 1u);
         add_staged<cfg::kLaneVectors>(sum, shared.stage[warp][stage]);
         ++sums;
         sync_warp();  // all lanes have read the stage
