@@ -88,9 +88,18 @@ void WeakMemory::check_atomics(const ThreadClock& self, Cell& cell, const Access
     }
     at = AtomicLocation{};
   };
+  // Relaxed and acquiring loads of a word are no readers while it has one message.
+  const auto check_reads = [&](const ScopedReads& reads) {
+    for (const ScopedRead* const read : {&reads.narrow, &reads.newest, &reads.elsewhere}) {
+      if (read->rank < 0 || ordered(self, read->stamp.agent, read->stamp.time)) continue;
+      violate(Kind::kRace, access, "atomic load", read->stamp, does);
+      return;
+    }
+  };
   check(cell.atomics->packet);
   for (std::size_t word = offset / 4; word < (offset + access.bytes + 3) / 4; ++word) {
     check(cell.atomics->word[word]);
+    if (store && cell.atomics->reads != nullptr) check_reads((*cell.atomics->reads)[word]);
   }
 }
 

@@ -131,5 +131,20 @@ TEST_F(BlocksThatRace, AreFoundAfterAWaitOfAnotherRankGaveUp) {
   EXPECT_EQ(race(), "data race");
 }
 
+// A relaxed load and an ordinary store: a race whatever the scope, in either order.
+TEST_F(Scopes, AnOrdinaryStoreAfterARelaxedLoadIsARace) {
+  std::uint32_t value = 0;
+  model_->load_relaxed({threads_[0], Scope::kGpu, &flag_, 4, 0}, &value);
+  model_->store({threads_[1], Scope::kThread, &flag_, 4, 0}, &value);
+  EXPECT_NE(model_->violation().find("first: atomic load"), std::string::npos)
+      << model_->violation();
+}
+TEST_F(Scopes, AnOrdinaryStoreMayFollowTheRelaxedLoadOfItsThread) {
+  std::uint32_t value = 0;
+  model_->load_relaxed({threads_[0], Scope::kGpu, &flag_, 4, 0}, &value);
+  model_->store({threads_[0], Scope::kThread, &flag_, 4, 0}, &value);
+  EXPECT_FALSE(model_->violated()) << model_->violation();
+}
+
 }  // namespace
 }  // namespace afdep::emulator
