@@ -189,7 +189,10 @@ Kernel BucketKernels::reply_bulk() const {
   add_units(constants);
   kernel.constants = constants.take();
   kernel.structure = {
-      {"reply_by_slot", reply_by_slot()}, {"has_view", plan_.has_view}, {"done_block", false}};
+      {"reply_by_slot", reply_by_slot()},
+      {"has_view", plan_.has_view},
+      {"done_block", false},
+      {"whole_rows", chunk.pieces == 1 && plan_.row_bytes == chunk.lane_vectors * 512}};
   kernel.steps.push_back(
       publish("replies", "sum each token's rows in top-k order and send the sum back"));
   kernel.steps.push_back(publish("done", "tell every source that this generation is read"));

@@ -17,8 +17,8 @@ namespace afdep::plan {
 namespace {
 
 // Up to this much payload of one source, packets win: 4/3 of the bytes, but no fence and no flag on
-// the path. Few rows do not fill the rings of bulk kernels, so then packets win for longer. Measured
-// on an H200; docs/performance.md, "Choosing a protocol".
+// the path. Few rows do not fill the rings of bulk kernels, so then packets win for longer.
+// Measured on an H200; docs/performance.md, "Choosing a protocol".
 constexpr std::int64_t kFlagInDataBytes = 896 << 10;
 constexpr std::int64_t kFewRowsBytes = 1536 << 10;
 constexpr int kFewRows = 112;

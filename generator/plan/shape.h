@@ -79,8 +79,7 @@ struct BulkShape {
 bool bulk_fits(int row_bytes);
 // shared_bytes: what the kernel needs beside the rings; max_warps: that copy. Precondition:
 // bulk_fits.
-BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes,
-                     int max_warps = kBulkThreads / 32);
+BulkShape bulk_shape(int row_bytes, std::int64_t shared_bytes, int max_warps = kBulkThreads / 32);
 
 // Registers a thread that a launch bound of `threads` x `blocks_per_sm` leaves.
 int register_ceiling(int threads, int blocks_per_sm);

@@ -138,10 +138,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       left &= left - 1;
       if (lane_index() == 0) {
         const uint32_t stage = loads % cfg::kStages;
-        const int fed = cfg::kPieces == 1 ? 0 : piece;
-        bulk_load(shared.stage[warp][stage],
-                  rows + row * cfg::kRowBytes + fed * cfg::kPieceBytes,
-                  piece_bytes<cfg::kRowBytes, cfg::kPieceBytes>(fed), shared.loaded[warp][stage]);
+        bulk_load(shared.stage[warp][stage], rows + row * cfg::kRowBytes, cfg::kRowBytes,
+                  shared.loaded[warp][stage]);
       }
       ++loads;
     };
