@@ -68,7 +68,7 @@ void add_bulk(std::vector<Mutant>& all) {
   bulk("bulk_receive_waits_for_phase_zero", Rule::kOrder,
        {{"ffn_receive", "static_cast<uint32_t>(stores / cfg::kStages) & 1u);", "0u);"}});
   bulk("bulk_reply_waits_for_phase_zero", Rule::kOrder,
-       {{"ffn_reply", "static_cast<uint32_t>(sums / cfg::kStages) & 1u);", "0u);"}});
+       {{"ffn_reply", "sums / cfg::kStages & 1u);", "0u);"}});
   bulk("bulk_dispatch_loads_a_stage_early", Rule::kOrder,
        {{"attention_dispatch", "bulk_await_read<1>();", "bulk_await_read<2>();"}});
   bulk("bulk_receive_loads_a_stage_early", Rule::kOrder,
