@@ -152,8 +152,7 @@ Result<ArmsReport> measure_arms(const ArmsArguments& arguments) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     specs[i].arch.value = {*arch};
     compiling.show(static_cast<int>(i), static_cast<int>(specs.size()));
-    const GenerateOptions options;
-    const Result<Generated> generated = generate(specs[i], options);
+    const Result<Generated> generated = generate(specs[i], {});
     if (!generated.ok()) return generated.failure();
     Result<std::unique_ptr<verify::World>> world =
         verify::World::create(**gpu, generated->bundle, {});

@@ -40,7 +40,6 @@ struct Buffer::State {
   Result<void> join(const BufferOptions& options);
   Result<void> allocate(const BufferOptions& options);
   Result<void> start_generations(std::uint32_t before_first);
-  // programmatic: by bucket, in the manifest's order.
   Result<void> load_kernels(const bundle::Bundle& bundle, const Residency& residency);
   void release();
 
