@@ -43,6 +43,14 @@ int registers_of(const bundle::Kernel& kernel, std::string_view arch) {
   return 0;
 }
 
+std::int64_t most_shared_bytes(const bundle::Manifest& manifest) {
+  std::int64_t most = 0;
+  for (const bundle::Bucket& bucket : manifest.buckets) {
+    for (const bundle::Kernel& kernel : bucket.kernels) most = std::max(most, kernel.shared_bytes);
+  }
+  return most;
+}
+
 struct Shape {
   bundle::Role role = bundle::Role::kAttention;
   std::size_t bucket = 0;
@@ -195,14 +203,10 @@ Failure no_room(const bundle::Manifest& manifest, std::string_view arch, const C
                 int sm_count, int per_sm) {
   int threads = 0;
   int registers = 0;
-  std::int64_t shared_bytes = 0;
   for (const bundle::Bucket& bucket : manifest.buckets) {
     for (const bundle::Kernel& kernel : bucket.kernels) {
       threads = std::max(threads, kernel.threads);
-      shared_bytes = std::max(shared_bytes, kernel.shared_bytes);
-      for (const bundle::Compiled& compiled : kernel.compiled) {
-        if (compiled.arch == arch) registers = std::max(registers, compiled.registers);
-      }
+      registers = std::max(registers, registers_of(kernel, arch));
     }
   }
   return Failure(
@@ -212,7 +216,7 @@ Failure no_room(const bundle::Manifest& manifest, std::string_view arch, const C
                   "{} registers a thread and {} bytes of shared memory)",
                   needed.attention_ranks, needed.attention, needed.ffn_ranks, needed.ffn,
                   needed.sum(), sm_count, per_sm, sm_count * per_sm, threads, registers,
-                  shared_bytes),
+                  most_shared_bytes(manifest)),
       "lower kernel.num_sms in the spec, or run fewer ranks on this GPU");
 }
 
@@ -249,14 +253,6 @@ std::optional<std::vector<bool>> early_buckets(const bundle::Manifest& manifest,
     if (!packing.fits(early)) early[i] = false;
   }
   return early;
-}
-
-std::int64_t most_shared_bytes(const bundle::Manifest& manifest) {
-  std::int64_t most = 0;
-  for (const bundle::Bucket& bucket : manifest.buckets) {
-    for (const bundle::Kernel& kernel : bucket.kernels) most = std::max(most, kernel.shared_bytes);
-  }
-  return most;
 }
 
 SmLimits at_narrow_split(SmLimits sm) {
