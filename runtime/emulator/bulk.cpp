@@ -31,6 +31,7 @@ std::uint32_t index_of(const Thread& thread) {
 
 // True if everything that `wait` is for has happened.
 bool satisfied(const Block& block, std::uint32_t thread, const BulkWait& wait) {
+  if (wait.kind == BulkWait::Kind::kChange) return block.bulk_changes != wait.seen;
   if (wait.kind == BulkWait::Kind::kBarrier) {
     return (block.bulk_barriers[wait.barrier].phase & 1u) != wait.parity;
   }
@@ -182,7 +183,7 @@ BulkWait Scheduler::barrier_wait(Thread& self, const char* operation, const void
   if (parity > 1) {
     stop(self, misuse(operation, "the parity is {}, must be at most {}", barrier, parity, 1), site);
   }
-  return {BulkWait::Kind::kBarrier, index, parity, 0};
+  return {BulkWait::Kind::kBarrier, index, parity, 0, 0};
 }
 
 void Scheduler::pass_barrier(Thread& self, const BulkWait& wait) {
@@ -198,18 +199,30 @@ void Scheduler::await_barrier(Thread& self, const void* barrier, std::uint32_t p
   pass_barrier(self, wait);
 }
 
-// May say no once before it waits: what a thread does between two looks is tried, and none spins.
+// A thread may look at several barriers in turn, and a warp's lanes each at their own before they
+// meet: only when nothing has changed for two looks, so that every lane has looked in between, does
+// the next one wait for a change. None spins, and no look waits for a barrier in particular.
 bool Scheduler::barrier_passed(Thread& self, const void* barrier, std::uint32_t parity, Site site) {
+  constexpr int kIdleLooks = 2;
   preempt(self);
+  const Block& block = *self.warp->block;
   const BulkWait wait = barrier_wait(self, "barrier_passed", barrier, parity, site);
-  if (!satisfied(*self.warp->block, index_of(self), wait) && !self.looked_at_barrier &&
-      exploration_ == nullptr && choices_.one_in(2)) {
-    self.looked_at_barrier = true;
-    switch_out(self);
-    return false;
+  if (self.changes_at_look != block.bulk_changes) self.barrier_looks = 0;
+  if (!satisfied(block, index_of(self), wait)) {
+    self.changes_at_look = block.bulk_changes;
+    if (self.barrier_looks < kIdleLooks) {
+      ++self.barrier_looks;
+      switch_out(self);
+      return false;
+    }
+    BulkWait change = wait;
+    change.kind = BulkWait::Kind::kChange;
+    change.seen = block.bulk_changes;
+    await_bulk(self, change);
+    self.barrier_looks = 0;
+    if (!satisfied(block, index_of(self), wait)) return false;
   }
-  self.looked_at_barrier = false;
-  await_bulk(self, wait);
+  self.barrier_looks = 0;
   pass_barrier(self, wait);
   return true;
 }
@@ -269,7 +282,7 @@ void Scheduler::bulk_await_groups(Thread& self, std::uint32_t pending, bool only
   preempt(self);
   const std::uint32_t committed = groups_of(self).committed;
   const std::uint32_t group = committed > pending ? committed - pending : 0;
-  await_bulk(self, {only_read ? BulkWait::Kind::kRead : BulkWait::Kind::kComplete, 0, 0, group});
+  await_bulk(self, {only_read ? BulkWait::Kind::kRead : BulkWait::Kind::kComplete, 0, 0, group, 0});
   groups_of(self).awaited = std::max(groups_of(self).awaited, group);
   model_->bulk_awaited(self.id, group, only_read);
 }
@@ -321,6 +334,7 @@ void Scheduler::advance_copy(std::size_t index) {
 }
 
 void Scheduler::wake_bulk_waiters(Block& block) {
+  ++block.bulk_changes;
   for (Thread& thread : block.threads) {
     if (thread.state == ThreadState::kBulk &&
         satisfied(block, index_of(thread), thread.bulk_wait)) {

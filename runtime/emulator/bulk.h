@@ -63,14 +63,16 @@ struct BulkCopy {
   std::vector<std::byte> data;  // between its read and its write
 };
 
-// What a thread waits for in await_barrier, bulk_await_read or bulk_await.
+// What a thread waits for in await_barrier, bulk_await_read, bulk_await or, between two looks, in
+// barrier_passed.
 struct BulkWait {
-  enum class Kind : std::uint8_t { kBarrier, kRead, kComplete };
+  enum class Kind : std::uint8_t { kBarrier, kRead, kComplete, kChange };
 
   Kind kind = Kind::kBarrier;
   std::uint32_t barrier = 0;  // index within the block
   std::uint32_t parity = 0;
   std::uint32_t group = 0;  // kRead, kComplete: this group and all before it
+  std::uint64_t seen = 0;   // kChange: another count of the block's changes than this
 };
 
 }  // namespace afdep::emulator

@@ -63,12 +63,13 @@ struct Thread {
   bool waiting = false;              // `wait` and `wait_start_ns` belong to a wait that goes on
   std::uint32_t wait_doublings = 0;  // of a wait whose bound is unknown
   std::uint64_t wait_start_ns = 0;
-  std::uint64_t wake_ns = 0;       // kPolling: when virtual time wakes it
-  BulkWait bulk_wait;              // kBulk
-  bool looked_at_barrier = false;  // barrier_passed() has just said no
-  std::uint64_t look = 0;          // number of the newest store when this round of polls began
-  std::size_t poll_bucket = 0;     // kPolling
-  Thread* next_poller = nullptr;   // in the list of its bucket
+  std::uint64_t wake_ns = 0;          // kPolling: when virtual time wakes it
+  BulkWait bulk_wait;                 // kBulk
+  int barrier_looks = 0;              // barrier_passed() said no so often,
+  std::uint64_t changes_at_look = 0;  // and that many changes of the block were known by then
+  std::uint64_t look = 0;             // number of the newest store when this round of polls began
+  std::size_t poll_bucket = 0;        // kPolling
+  Thread* next_poller = nullptr;      // in the list of its bucket
   Thread* previous_poller = nullptr;
 
   std::uint32_t hops = 0;  // messages on the longest chain that this thread has seen the end of
@@ -108,6 +109,7 @@ struct Block {
   int at_barrier = 0;
   std::vector<BulkBarrierState> bulk_barriers;  // in the order of their initialisation
   std::vector<BulkGroups> bulk_groups;          // by thread
+  std::uint64_t bulk_changes = 0;               // steps of copies, arrivals at barriers
   bool released = false;                        // called release_next_kernel
 };
 

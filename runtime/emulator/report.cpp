@@ -73,10 +73,18 @@ std::string activity(const Thread& thread) {
     case ThreadState::kPreviousKernel:
       return "waits in await_previous_kernel";
     case ThreadState::kBulk:
-      return thread.bulk_wait.kind == BulkWait::Kind::kBarrier
-                 ? fmt::format("waits in await_barrier for the end of a phase of parity {}",
-                               thread.bulk_wait.parity)
-                 : fmt::format("waits for its bulk stores up to group {}", thread.bulk_wait.group);
+      switch (thread.bulk_wait.kind) {
+        case BulkWait::Kind::kBarrier:
+          return fmt::format("waits in await_barrier for the end of a phase of parity {}",
+                             thread.bulk_wait.parity);
+        case BulkWait::Kind::kChange:
+          return fmt::format("looks in barrier_passed for the end of a phase of parity {}",
+                             thread.bulk_wait.parity);
+        case BulkWait::Kind::kRead:
+        case BulkWait::Kind::kComplete:
+          break;
+      }
+      return fmt::format("waits for its bulk stores up to group {}", thread.bulk_wait.group);
     case ThreadState::kEnded:
       return "has ended";
   }

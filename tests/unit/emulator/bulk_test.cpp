@@ -15,7 +15,8 @@ struct Pair {
   std::uint32_t* to;
 };
 
-// One block of 32 threads with two stages of 256 bytes; `body` works on a.from and a.to.
+// One block, of 32 threads where nothing else is said, with two stages of 256 bytes; `body` works
+// on a.from and a.to.
 std::string ring(const std::string& body) {
   return R"(
 #include "afdep/bulk.cuh"
@@ -23,19 +24,20 @@ using namespace afdep;
 struct Args { const uint32_t* from; uint32_t* to; };
 struct Shared {
   alignas(128) uint8_t stage[2][256];
-  BulkBarrier loaded[2];
+  BulkBarrier loaded[3];
 };
-extern "C" __global__ void __launch_bounds__(32, 1) ring([[maybe_unused]] const __grid_constant__ Args a) {
+extern "C" __global__ void __launch_bounds__(64, 1) ring([[maybe_unused]] const __grid_constant__ Args a) {
   Shared& s = shared_memory<Shared>();
-  const int lane = thread_index();
+  const int lane = lane_index();
 )" + body +
          "\n}\n";
 }
 
 constexpr const char* kInit = R"(
-  if (lane == 0) {
+  if (thread_index() == 0) {
     init_barrier(s.loaded[0]);
     init_barrier(s.loaded[1]);
+    init_barrier(s.loaded[2]);
     publish_barriers();
   }
   sync_block();
@@ -47,19 +49,19 @@ class EmulatorBulk : public ::testing::TestWithParam<std::uint64_t> {
 
   EmulatorBulk() : bench_(GetParam()) {}
 
-  void prepare(const std::string& body) {
+  void prepare(const std::string& body, int threads = 32) {
     kernel_ = bench_.kernel("ring", ring(body));
     from_ = bench_.memory<std::uint32_t>(kWords);
     to_ = bench_.memory<std::uint32_t>(kWords);
     for (std::uint32_t i = 0; i < kWords; ++i) from_[i] = 1000 + i;
-    bench_.launch(kernel_, Pair{from_, to_}, {.shared_bytes = 1024});
+    bench_.launch(kernel_, Pair{from_, to_}, {.threads = threads, .shared_bytes = 1024});
   }
   std::string report(const std::string& body) {
     prepare(body);
     return bench_.report();
   }
-  void run(const std::string& body) {
-    prepare(body);
+  void run(const std::string& body, int threads = 32) {
+    prepare(body, threads);
     bench_.run();
   }
 
@@ -198,6 +200,55 @@ TEST_P(EmulatorBulk, AnArrivalEndsAPhaseAtOnce) {
     store_word(a.to, first * 256 + s.stage[0][0]);
   })");
   EXPECT_EQ(to_[0], 5U * 256 + 6);
+}
+
+// A look that finds nothing must come back: here lane 1 arrives at the second barrier only when
+// lane 0, which looks at both in turn, has answered for the first.
+TEST_P(EmulatorBulk, ALookAtABarrierWaitsForNone) {
+  run(std::string(kInit) + R"(
+  if (lane == 1) {
+    arrive_barrier(s.loaded[0]);
+    await_barrier(s.loaded[2], 0);
+    arrive_barrier(s.loaded[1]);
+  }
+  if (lane == 0) {
+    uint32_t found = 0;
+    uint32_t answered = 0;
+    while (found != 3) {
+      for (uint32_t i = 0; i < 2; ++i) {
+        if ((found >> i & 1) == 0 && barrier_passed(s.loaded[i], 0)) found |= 1u << i;
+      }
+      if (found == 1 && answered == 0) {
+        answered = 1;
+        arrive_barrier(s.loaded[2]);
+      }
+    }
+    store_word(a.to, found + 10 * answered);
+  })");
+  EXPECT_EQ(to_[0], 13U);
+}
+
+// The lanes of a warp look each at a barrier of its own before they meet: whoever finds nothing may
+// not keep the others from what they found.
+TEST_P(EmulatorBulk, ALookHoldsUpNoLaneBesideIt) {
+  run(std::string(kInit) + R"(
+  if (warp_index() == 1) {
+    if (lane == 0) arrive_barrier(s.loaded[0]);
+    if (lane == 1) {
+      await_barrier(s.loaded[2], 0);
+      arrive_barrier(s.loaded[1]);
+    }
+  } else {
+    bool open = lane < 2;
+    while (ballot(open) != 0) {
+      const bool passed = open && barrier_passed(s.loaded[lane], 0);
+      if (passed && lane == 0) arrive_barrier(s.loaded[2]);
+      if (passed) open = false;
+    }
+    if (lane == 0) store_word(a.to, 7);
+  })",
+      64);
+  EXPECT_EQ(to_[0], 7U);
 }
 
 TEST_P(EmulatorBulk, ArrivalsThatNobodyAwaitsAreLeftBehindInPeace) {
