@@ -25,7 +25,7 @@ inline constexpr int kMaxTableBatch = 4;       // table, count or choice packets
 inline constexpr int kMaxRouteBatch = 4;       // ids and weights of a lane in flight
 inline constexpr int kGroupUnits = 4;          // that a warp of a bulk receive takes at once
 inline constexpr int kFewUnits = 6;            // up to so many it takes all at once
-inline constexpr int kMailSlots = 2;           // of a warp of a bulk dispatch or reply
+inline constexpr int kMailSlots = 8;           // of a warp of a bulk dispatch or reply
 // A row is spread over CTAs while its bucket's rows make no more of them: so few that with all
 // ranks on one GPU kernels may still launch early (runtime/residency.cpp).
 inline constexpr int kSpreadCtas = 16;

@@ -48,7 +48,6 @@ Kernel BucketKernels::dispatch_bulk() const {
       .add("kStages", bulk.copy.stages, "of a ring, a row each")
       .add("kRowBytes", plan_.row_bytes, fmt::format("{} x bf16", plan_.hidden))
       .add("kSharedBytes", kernel.shared_bytes, "rings and the slice's table")
-      .add("kSegmentTokens", bulk.segment_tokens(), "of the slice: a warp ranks them")
       .add("kRouteBatch",
            std::min(kMaxRouteBatch, ceil_div(bulk.segment_tokens(), 32 / plan_.top_k)),
            "ids of a lane in flight")

@@ -287,9 +287,9 @@ void Scheduler::bulk_await_groups(Thread& self, std::uint32_t pending, bool only
   model_->bulk_awaited(self.id, group, only_read);
 }
 
-void Scheduler::fence_bulk(Thread& self) {
+void Scheduler::fence_bulk(Thread& self, MemorySpace space) {
   preempt(self);
-  model_->bulk_fenced(self.id);
+  model_->bulk_fenced(self.id, space);
 }
 
 void Scheduler::await_bulk(Thread& self, const BulkWait& wait) {

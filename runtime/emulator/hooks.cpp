@@ -201,9 +201,13 @@ void bulk_await(std::uint32_t pending, Site /*site*/) {
   Thread& self = *current_thread();
   self.scheduler->bulk_await_groups(self, pending, false);
 }
-void fence_bulk(Site /*site*/) {
+void fence_bulk_global(Site /*site*/) {
   Thread& self = *current_thread();
-  self.scheduler->fence_bulk(self);
+  self.scheduler->fence_bulk(self, MemorySpace::kGlobal);
+}
+void fence_bulk_shared(Site /*site*/) {
+  Thread& self = *current_thread();
+  self.scheduler->fence_bulk(self, MemorySpace::kShared);
 }
 
 // ---- what instrument.cpp found ----
@@ -271,7 +275,8 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_bulk_commit", &bulk_commit),
       hook("afdep_emu_bulk_await_read", &bulk_await_read),
       hook("afdep_emu_bulk_await", &bulk_await),
-      hook("afdep_emu_fence_bulk", &fence_bulk),
+      hook("afdep_emu_fence_bulk_global", &fence_bulk_global),
+      hook("afdep_emu_fence_bulk_shared", &fence_bulk_shared),
       hook("afdep_emu_raw_load", &raw_load),
       hook("afdep_emu_raw_store", &raw_store),
       hook("memcpy", static_cast<void* (*)(void*, const void*, std::size_t)>(&std::memcpy)),

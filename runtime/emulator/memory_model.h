@@ -59,6 +59,9 @@ struct BlockStart {
   std::size_t shared_bytes = 0;
 };
 
+// What a proxy fence is of.
+enum class MemorySpace : std::uint8_t { kGlobal, kShared };
+
 // Called by the scheduler, one access at a time. `value` points to access.bytes bytes of the
 // thread's own. Whatever the model finds wrong it keeps: the scheduler asks after each call.
 class MemoryModel {
@@ -134,7 +137,7 @@ class MemoryModel {
                           const void* /*from*/, std::uint32_t /*bytes*/, std::uint32_t /*group*/) {}
   virtual void bulk_awaited(const ThreadId& /*thread*/, std::uint32_t /*group*/,
                             bool /*only_read*/) {}
-  virtual void bulk_fenced(const ThreadId& /*thread*/) {}
+  virtual void bulk_fenced(const ThreadId& /*thread*/, MemorySpace /*space*/) {}
 
   // True if a load of this thread since the last call returned something older than the newest:
   // then it must not sleep until memory changes.

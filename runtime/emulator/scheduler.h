@@ -138,7 +138,7 @@ class Scheduler {
   void bulk_store(Thread& self, void* to, const void* from, std::uint32_t bytes, Site site);
   void bulk_commit(Thread& self);
   void bulk_await_groups(Thread& self, std::uint32_t pending, bool only_read);
-  void fence_bulk(Thread& self);
+  void fence_bulk(Thread& self, MemorySpace space);
   void fence_flags(Thread& self);
   std::uint64_t clock_ns(Thread& self);
   [[noreturn]] void stop(Thread& self, const Fault& fault, Site site = 0);

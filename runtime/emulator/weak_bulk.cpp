@@ -17,15 +17,16 @@ Agent loads_of(Agent thread, std::uint32_t barrier) {
 
 }  // namespace
 
-bool WeakMemory::ordered_for_proxy(const ThreadClock& self, const Stamp& write) const {
-  if (fenced(self, write.agent, write.time)) return true;
+bool WeakMemory::ordered_for_proxy(const ThreadClock& self, MemorySpace space,
+                                   const Stamp& write) const {
+  if (fenced(self, space, write.agent, write.time)) return true;
   // What the same block's proxy wrote needs no fence.
   return !is_thread(write.agent) && slot_of(write.agent) == slot_of(self.agent) &&
          ordered(self, write.agent, write.time);
 }
 
 // `self` starts a copy that reads or writes [at, at + bytes) as `agent`.
-void WeakMemory::async_access(const ThreadClock& self, Site site, const void* at,
+void WeakMemory::async_access(const ThreadClock& self, Site site, MemorySpace space, const void* at,
                               std::uint32_t bytes, Agent agent, Time time, bool writes) {
   const char* const does = writes ? "bulk copy, writing" : "bulk copy, reading";
   const auto address = reinterpret_cast<std::uintptr_t>(at);
@@ -40,7 +41,7 @@ void WeakMemory::async_access(const ThreadClock& self, Site site, const void* at
     for (Unit* unit = begin; unit != end && !violated(); ++unit) {
       if (!check_write(self, *unit, access, does)) break;
       if (!check_uses(self, *unit, access, does, !writes, false)) break;
-      if (!ordered_for_proxy(self, unit->write)) {
+      if (!ordered_for_proxy(self, space, unit->write)) {
         violate(Kind::kProxy, access, "store", unit->write, does);
         break;
       }
@@ -79,8 +80,8 @@ void WeakMemory::bulk_load(const ThreadId& thread, Site site, void* to, const vo
                            std::uint32_t bytes, std::uint32_t barrier, std::uint32_t phase) {
   ThreadClock& self = clock_of(thread);
   const Agent agent = loads_of(self.agent, barrier);
-  async_access(self, site, from, bytes, agent, phase, /*writes=*/false);
-  async_access(self, site, to, bytes, agent, phase, /*writes=*/true);
+  async_access(self, site, MemorySpace::kGlobal, from, bytes, agent, phase, /*writes=*/false);
+  async_access(self, site, MemorySpace::kShared, to, bytes, agent, phase, /*writes=*/true);
   barrier_arrived(thread, barrier);
 }
 
@@ -94,6 +95,7 @@ void WeakMemory::barrier_arrived(const ThreadId& thread, std::uint32_t barrier) 
   publish_seen(self, arrival);
   record.met.seen = clocks_.join(record.met.seen, seen_by(arrival));
   record.met.fenced = clocks_.join(record.met.fenced, self.fenced);
+  record.met.staged = clocks_.join(record.met.staged, self.staged);
   ++self.time;
 }
 
@@ -105,6 +107,7 @@ void WeakMemory::barrier_awaited(const ThreadId& thread, std::uint32_t barrier,
   self.hb = clocks_.join(self.hb, record.met.hb);
   self.seen = clocks_.join(self.seen, record.met.seen);
   self.fenced = clocks_.join(self.fenced, record.met.fenced);
+  self.staged = clocks_.join(self.staged, record.met.staged);
   const VectorClock::Entry ended{loads_of(self.agent, barrier), phases};
   self.hb = clocks_.with(self.hb, &ended, 1);
 }
@@ -112,8 +115,10 @@ void WeakMemory::barrier_awaited(const ThreadId& thread, std::uint32_t barrier,
 void WeakMemory::bulk_store(const ThreadId& thread, Site site, void* to, const void* from,
                             std::uint32_t bytes, std::uint32_t group) {
   const ThreadClock& self = clock_of(thread);
-  async_access(self, site, from, bytes, reads_of(self.agent), group, /*writes=*/false);
-  async_access(self, site, to, bytes, writes_of(self.agent), group, /*writes=*/true);
+  async_access(self, site, MemorySpace::kShared, from, bytes, reads_of(self.agent), group,
+               /*writes=*/false);
+  async_access(self, site, MemorySpace::kGlobal, to, bytes, writes_of(self.agent), group,
+               /*writes=*/true);
 }
 
 void WeakMemory::bulk_awaited(const ThreadId& thread, std::uint32_t group, bool only_read) {
@@ -124,9 +129,10 @@ void WeakMemory::bulk_awaited(const ThreadId& thread, std::uint32_t group, bool 
   self.hb = clocks_.with(self.hb, ended.data(), only_read ? 1 : 2);
 }
 
-void WeakMemory::bulk_fenced(const ThreadId& thread) {
+void WeakMemory::bulk_fenced(const ThreadId& thread, MemorySpace space) {
   ThreadClock& self = clock_of(thread);
-  self.fenced = clocks_.join(self.fenced, published(self));
+  ClockRef& covered = space == MemorySpace::kGlobal ? self.fenced : self.staged;
+  covered = clocks_.join(covered, published(self));
   ++self.time;
 }
 

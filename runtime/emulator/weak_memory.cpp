@@ -84,8 +84,9 @@ bool WeakMemory::observed(const ThreadClock& self, Agent agent, Time time) const
   return self.seen.covers(agent, time, order_of(agent));
 }
 
-bool WeakMemory::fenced(const ThreadClock& self, Agent agent, Time time) const {
-  return time == 0 || self.fenced.covers(agent, time, order_of(agent));
+bool WeakMemory::fenced(const ThreadClock& self, MemorySpace space, Agent agent, Time time) const {
+  const ClockRef& covered = space == MemorySpace::kGlobal ? self.fenced : self.staged;
+  return time == 0 || covered.covers(agent, time, order_of(agent));
 }
 
 void WeakMemory::learn(Met& known, const Met& other) {
@@ -133,7 +134,7 @@ void WeakMemory::warp_joined(const ThreadId& first, bool orders_memory) {
   const std::size_t begin = part_of(first.agent);
   const std::size_t end = std::min<std::size_t>(begin + kLanesOfWarp, threads.size());
   Time newest = 0;
-  Met met{threads[begin].hb, threads[begin].seen, threads[begin].fenced};
+  Met met{threads[begin].hb, threads[begin].seen, threads[begin].fenced, threads[begin].staged};
   for (std::size_t i = begin; i < end; ++i) {
     const ThreadClock& lane = threads[i];
     newest = std::max(newest, lane.time);
@@ -141,6 +142,7 @@ void WeakMemory::warp_joined(const ThreadId& first, bool orders_memory) {
     if (orders_memory) {
       met.hb = clocks_.join(met.hb, lane.hb);
       met.fenced = clocks_.join(met.fenced, lane.fenced);
+      met.staged = clocks_.join(met.staged, lane.staged);
     } else {
       // Lanes know that the others came, not what they wrote.
       met.seen = clocks_.join(met.seen, lane.hb);
@@ -155,6 +157,7 @@ void WeakMemory::warp_joined(const ThreadId& first, bool orders_memory) {
     lane.warp_time = newest;
     lane.hb = met.hb;
     lane.fenced = met.fenced;
+    lane.staged = met.staged;
   }
 }
 
@@ -167,6 +170,7 @@ void WeakMemory::block_joined(const ThreadId& first) {
     met.hb = clocks_.join(met.hb, thread.hb);
     met.seen = clocks_.join(met.seen, thread.seen);
     met.fenced = clocks_.join(met.fenced, thread.fenced);
+    met.staged = clocks_.join(met.staged, thread.staged);
   }
   for (ThreadClock& thread : threads) {
     thread.time = newest + 1;
@@ -174,6 +178,7 @@ void WeakMemory::block_joined(const ThreadId& first) {
     thread.hb = met.hb;
     thread.seen = met.seen;
     thread.fenced = met.fenced;
+    thread.staged = met.staged;
   }
 }
 
@@ -258,7 +263,7 @@ void WeakMemory::thread_ended(const ThreadId& thread) {
   ThreadClock& self = clock_of(thread);
   self.ended = true;
   block.ended[part_of(thread.agent)] = true;
-  learn(block.run->end, {self.hb, self.seen, {}});
+  learn(block.run->end, {self.hb, self.seen, {}, {}});
   if (!self.doubts.empty()) report_doubts(self);
 }
 

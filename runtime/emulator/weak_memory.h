@@ -21,7 +21,8 @@
 namespace afdep::emulator {
 
 // What a thread knows. `hb`: happens-before. `seen`: beside that, what came before anything that it
-// read (observation order). `fenced`: the part of hb that a proxy fence covers.
+// read (observation order). `fenced`: the part of hb that a proxy fence of global memory covers;
+// `staged`: that one of shared memory does, handed on within the block alone.
 struct ThreadClock {
   Agent agent = 0;
   Time time = 1;            // of its next access
@@ -29,7 +30,7 @@ struct ThreadClock {
   Time warp_time = 0;       // everything of the warp up to this comes before
   Time seen_warp_time = 0;  // everything of the warp up to this was observed
   Time seen_time = 0;       // of its newest atomic load
-  ClockRef hb, seen, fenced;
+  ClockRef hb, seen, fenced, staged;
   bool fences = false;  // a fence of flags came, and before it this:
   ClockRef before_fence, before_fence_fenced;
   bool stale = false;
@@ -40,12 +41,12 @@ struct ThreadClock {
 
 // What all threads that met so far knew.
 struct Met {
-  ClockRef hb, seen, fenced;
+  ClockRef hb, seen, fenced, staged;
 };
 
 struct StreamRecord {
   std::uint32_t index = 0;
-  Met order;                          // everything on it that has ended; `fenced` is unused
+  Met order;                          // hb and seen of everything on it that has ended
   std::deque<std::uint64_t> started;  // kernels that have not ended, or after one that has not
 };
 
@@ -74,6 +75,11 @@ struct BlockRecord {
   std::vector<ThreadClock> threads;  // none once the block has ended
   std::vector<BarrierRecord> barriers;
   std::vector<bool> ended;  // threads
+
+  [[nodiscard]] bool in_shared(const void* address) const {
+    const auto* const at = static_cast<const std::byte*>(address);
+    return shared != nullptr && at >= shared && at < shared + shared_bytes;
+  }
 };
 
 // Two accesses that nothing orders.
@@ -148,7 +154,7 @@ class WeakMemory final : public MemoryModel {
   void bulk_store(const ThreadId& thread, Site site, void* to, const void* from,
                   std::uint32_t bytes, std::uint32_t group) override;
   void bulk_awaited(const ThreadId& thread, std::uint32_t group, bool only_read) override;
-  void bulk_fenced(const ThreadId& thread) override;
+  void bulk_fenced(const ThreadId& thread, MemorySpace space) override;
 
   bool took_stale(const ThreadId& thread) override;
   void wait_expired(int rank) override { gave_up_.insert(rank); }
@@ -166,7 +172,8 @@ class WeakMemory final : public MemoryModel {
   [[nodiscard]] bool ordered(const ThreadClock& self, Agent agent, Time time) const;
   [[nodiscard]] bool ordered(const ThreadClock& self, const Uses& uses) const;
   [[nodiscard]] bool observed(const ThreadClock& self, Agent agent, Time time) const;
-  [[nodiscard]] bool fenced(const ThreadClock& self, Agent agent, Time time) const;
+  [[nodiscard]] bool fenced(const ThreadClock& self, MemorySpace space, Agent agent,
+                            Time time) const;
   void learn(Met& known, const Met& other);
   // Everything that `self` has done or knows, as others may learn it.
   ClockRef published(const ThreadClock& self);
@@ -207,9 +214,10 @@ class WeakMemory final : public MemoryModel {
   bool report_doubts(const ThreadClock& self);
 
   // ---- the async proxy: weak_bulk.cpp ----
-  void async_access(const ThreadClock& self, Site site, const void* at, std::uint32_t bytes,
-                    Agent agent, Time time, bool writes);
-  [[nodiscard]] bool ordered_for_proxy(const ThreadClock& self, const Stamp& write) const;
+  void async_access(const ThreadClock& self, Site site, MemorySpace space, const void* at,
+                    std::uint32_t bytes, Agent agent, Time time, bool writes);
+  [[nodiscard]] bool ordered_for_proxy(const ThreadClock& self, MemorySpace space,
+                                       const Stamp& write) const;
 
   // ---- reports: weak_report.cpp ----
   [[nodiscard]] std::string name(const Stamp& stamp) const;

@@ -39,10 +39,14 @@ std::string WeakMemory::missing() const {
   const BlockRecord& b = blocks_[slot_of(second.agent)];
   const std::uint32_t part = part_of(first.agent);
   if (violation_.kind == Violation::Kind::kProxy) {
+    const char* const fence =
+        b.in_shared(violation_.address) ? "fence_bulk_shared" : "fence_bulk_global";
     return is_thread(first.agent)
-               ? "no fence_bulk lies between the ordinary store and the bulk copy"
-               : "the store was a bulk copy of another block: no fence_bulk lies between its "
-                 "arrival and this bulk copy";
+               ? fmt::format("no {} lies between the ordinary store and the bulk copy", fence)
+               : fmt::format(
+                     "the store was a bulk copy of another block: no {} lies between its "
+                     "arrival and this bulk copy",
+                     fence);
   }
   if (violation_.kind == Violation::Kind::kSize) {
     return "accesses of different sizes are not atomic for each other, and no causality orders the "
@@ -98,12 +102,9 @@ std::string WeakMemory::violation() const {
   const BlockRecord& b = blocks_[slot_of(v.second.agent)];
   std::string where = memory_.describe_address(v.address);
   for (const BlockRecord* const block : {&b, &blocks_[slot_of(v.first.agent)]}) {
-    const auto* const at = static_cast<const std::byte*>(v.address);
-    if (block->shared == nullptr || at < block->shared ||
-        at >= block->shared + block->shared_bytes) {
-      continue;
-    }
-    where = fmt::format("shared memory+{:#x}", at - block->shared);
+    if (!block->in_shared(v.address)) continue;
+    where = fmt::format("shared memory+{:#x}",
+                        static_cast<const std::byte*>(v.address) - block->shared);
     break;
   }
   std::string_view what = "data race";

@@ -497,7 +497,7 @@ std::vector<Litmus> make() {
        {"store_word(X, 1); store_release(Y, 1);",
         std::string(kInitBarrier) +
             "if (lane == 0) { const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) {"
-            " fence_bulk(); bulk_load(shared.stage, X, 16, shared.loaded);"
+            " fence_bulk_global(); bulk_load(shared.stage, X, 16, shared.loaded);"
             " await_barrier(shared.loaded, 0); set(1, shared.stage[0]); } }"},
        2,
        {"0-", "11"},
@@ -513,10 +513,31 @@ std::vector<Litmus> make() {
        2,
        {"0-", "missing proxy fence"},
        {"10", "11"}},
+      {"bulk-read-fenced-elsewhere",
+       "proxies",
+       "a proxy fence of shared memory covers no global memory",
+       {"store_word(X, 1); store_release(Y, 1);",
+        std::string(kInitBarrier) +
+            "if (lane == 0) { const uint32_t flag = load_acquire(Y); set(0, flag); if (flag == 1) {"
+            " fence_bulk_shared(); bulk_load(shared.stage, X, 16, shared.loaded);"
+            " await_barrier(shared.loaded, 0); set(1, shared.stage[0]); } }"},
+       2,
+       {"0-", "missing proxy fence"},
+       {"10", "11"}},
+      {"bulk-store-fenced-elsewhere",
+       "proxies",
+       "and the other way round",
+       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk_global(); bulk_store(X, shared.stage, "
+        "16);"
+        " bulk_commit(); bulk_await<0>(); }"},
+       0,
+       {"missing proxy fence"},
+       {""}},
       {"bulk-store",
        "bulk copies",
        "a store's group is complete before the release",
-       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk(); bulk_store(X, shared.stage, 16);"
+       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk_shared(); bulk_store(X, shared.stage, "
+        "16);"
         " bulk_commit(); bulk_await<0>(); store_release(Y, 1); }",
         "const uint32_t flag = load_acquire(Y); set(0, flag);"
         " if (flag == 1) set(1, load_word(X) & 255u);"},
@@ -526,7 +547,8 @@ std::vector<Litmus> make() {
       {"bulk-store-only-read",
        "bulk copies",
        "bulk_await_read frees the stage, it publishes nothing",
-       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk(); bulk_store(X, shared.stage, 16);"
+       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk_shared(); bulk_store(X, shared.stage, "
+        "16);"
         " bulk_commit(); bulk_await_read<0>(); store_release(Y, 1); }",
         "const uint32_t flag = load_acquire(Y); set(0, flag);"
         " if (flag == 1) set(1, load_word(X) & 255u);"},
@@ -536,7 +558,8 @@ std::vector<Litmus> make() {
       {"bulk-stage-reuse",
        "bulk copies",
        "a stage is written again before its store has read it",
-       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk(); bulk_store(X, shared.stage, 16);"
+       {"if (lane == 0) { shared.stage[0] = 1; fence_bulk_shared(); bulk_store(X, shared.stage, "
+        "16);"
         " bulk_commit(); shared.stage[0] = 2; bulk_await<0>(); }"},
        0,
        {"data race"},

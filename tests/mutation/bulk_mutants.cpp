@@ -32,26 +32,27 @@ void add_bulk(std::vector<Mutant>& all) {
                    .equivalent = equivalent});
   };
   bulk("bulk_receive_without_proxy_fence", Rule::kOrder,
-       {{"ffn_receive", "if (lane_index() == 0) fence_bulk();  // and that before",
+       {{"ffn_receive", "if (lane_index() == 0) fence_bulk_global();  // and that before",
          "// and that before"}});
   bulk("bulk_receive_fences_before_it_knows", Rule::kOrder,
        {{"ffn_receive", "sync_warp();                          // the lanes' acquires",
          "// the lanes' acquires"}});
-  bulk("bulk_dispatch_without_proxy_fence", Rule::kOrder,
-       {{"attention_dispatch", "fence_bulk();  // whoever wrote x used ordinary stores", ""}},
-       "x was written before the kernel began, which is as good as a fence");
+  bulk(
+      "bulk_dispatch_without_proxy_fence", Rule::kOrder,
+      {{"attention_dispatch", "fence_bulk_global();  // whoever wrote x used ordinary stores", ""}},
+      "x was written before the kernel began, which is as good as a fence");
   bulk("bulk_reply_without_proxy_fence", Rule::kOrder,
-       {{"ffn_reply", "if (warp == cfg::kSumWarps) fence_bulk();", ""}},
+       {{"ffn_reply", "if (warp == cfg::kSumWarps) fence_bulk_global();", ""}},
        "the rows were written before the kernel began, which is as good as a fence");
   bulk("bulk_barriers_are_not_published", Rule::kOrder,
        {{"ffn_receive", "publish_barriers();", ""}});
-  bulk("bulk_last_row_is_only_read", Rule::kOrder,
-       {{"attention_dispatch", "        bulk_await<0>();\n", "        bulk_await_read<0>();\n"}});
+  bulk("bulk_receive_fences_shared_memory", Rule::kOrder,
+       {{"ffn_receive", "if (lane_index() == 0) fence_bulk_global();  // and that before",
+         "if (lane_index() == 0) fence_bulk_shared();  // and that before"}});
   bulk("bulk_row_is_only_read", Rule::kOrder,
-       {{"attention_dispatch", "bulk_await<1>();  // the row",
-         "bulk_await_read<1>();  // the row"}});
+       {{"attention_dispatch", "        bulk_await<0>();\n", "        bulk_await_read<0>();\n"}});
   bulk("bulk_row_is_not_complete", Rule::kOrder,
-       {{"attention_dispatch", "bulk_await<1>();  // the row", "bulk_await<2>();  // the row"}});
+       {{"attention_dispatch", "        bulk_await<0>();\n", "        bulk_await<1>();\n"}});
   bulk("bulk_flags_without_a_fence", Rule::kOrder, {{kMail, "    fence_flags();\n", ""}});
   bulk("bulk_mail_before_its_item", Rule::kOrder,
        {{kMail, "  box.item[slot] = item;\n  arrive_barrier(box.filled[slot]);",
@@ -59,18 +60,26 @@ void add_bulk(std::vector<Mutant>& all) {
   bulk("bulk_mailbox_overflows", Rule::kOrder,
        {{kMail, "if (round > 0) await_barrier(", "if (round > 1000) await_barrier("}});
   bulk("bulk_mail_is_taken_unread", Rule::kOrder,
-       {{kMail, "        item = box.item[slot];\n        arrive_barrier(box.emptied[slot]);",
-         "        arrive_barrier(box.emptied[slot]);\n        item = box.item[slot];"}});
+       {{kMail, "      const int item = box.item[slot];\n      arrive_barrier(box.emptied[slot]);",
+         "      arrive_barrier(box.emptied[slot]);\n      const int item = box.item[slot];"}});
   bulk("bulk_mail_of_phase_zero", Rule::kOrder,
-       {{kMail, "box.filled[slot], taken / Box::kSlots & 1u", "box.filled[slot], 0u"}});
+       {{kMail, "box.filled[filled % Box::kSlots], filled / Box::kSlots & 1u",
+         "box.filled[filled % Box::kSlots], 0u"}});
+  bulk("bulk_mail_flagged_before_the_fence", Rule::kOrder,
+       {{kMail, "    fence_flags();\n    for (; taken != filled; ++taken) {",
+         "    for (; taken != filled; ++taken) {"},
+        {kMail, "        flag(item);\n      }\n    }",
+         "        flag(item);\n      }\n    }\n    fence_flags();"}});
   bulk("bulk_dispatch_waits_for_phase_zero", Rule::kOrder,
-       {{"attention_dispatch", "static_cast<uint32_t>(i / cfg::kStages) & 1u);", "0u);"}});
+       {{"attention_dispatch", "sent / cfg::kStages & 1u);", "0u);"}});
   bulk("bulk_receive_waits_for_phase_zero", Rule::kOrder,
-       {{"ffn_receive", "static_cast<uint32_t>(stores / cfg::kStages) & 1u);", "0u);"}});
+       {{"ffn_receive", "stores / cfg::kStages & 1u);", "0u);"}});
   bulk("bulk_reply_waits_for_phase_zero", Rule::kOrder,
        {{"ffn_reply", "sums / cfg::kStages & 1u);", "0u);"}});
   bulk("bulk_dispatch_loads_a_stage_early", Rule::kOrder,
-       {{"attention_dispatch", "bulk_await_read<1>();", "bulk_await_read<2>();"}});
+       {{"attention_dispatch",
+         "        bulk_await<0>();\n        send_mail(shared.sent[warp], sent++, token);\n",
+         "        send_mail(shared.sent[warp], sent++, token);\n"}});
   bulk("bulk_receive_loads_a_stage_early", Rule::kOrder,
        {{"ffn_receive", "bulk_await_read<cfg::kStages - 1 - cfg::kLead>();",
          "bulk_await_read<cfg::kStages - cfg::kLead>();"}});
@@ -121,8 +130,8 @@ void add_bulk(std::vector<Mutant>& all) {
   bulk("bulk_flag_of_the_next_row", Rule::kSlot,
        {{"attention_dispatch", "flags + token * 4,", "flags + (token + 1) * 4,"}});
   bulk("bulk_last_row_is_not_flagged", Rule::kSlot,
-       {{"attention_dispatch", "send_mail(shared.sent[warp], handed_over++, last);",
-         "static_cast<void>(last);"}});
+       {{"attention_dispatch", "send_mail(shared.sent[warp], sent++, token);",
+         "if (token + cfg::kCopyWarps < tokens) send_mail(shared.sent[warp], sent++, token);"}});
   bulk("bulk_counts_before_the_sums", Rule::kOrder,
        {{"attention_dispatch", "  sync_block();\n\n", "\n"}});
   bulk("bulk_sums_before_the_ranks", Rule::kOrder,

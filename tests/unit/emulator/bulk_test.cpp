@@ -117,7 +117,7 @@ TEST_P(EmulatorBulk, OrdinaryStoresReachACopyThroughAFence) {
   words[lane + 32] += 1;
   sync_warp();
   if (lane == 0) {
-    fence_bulk();
+    fence_bulk_shared();
     bulk_store(a.to, s.stage[0], 256);
     bulk_commit();
     bulk_await<0>();
@@ -287,7 +287,7 @@ TEST_P(EmulatorBulkOrder, ReadBeforeTheWaitIsARace) {
 TEST_P(EmulatorBulkOrder, StageReusedBeforeItIsRead) {
   EXPECT_THAT(report(std::string(kInit) + R"(
   if (lane == 0) {
-    fence_bulk();
+    fence_bulk_shared();
     bulk_store(a.to, s.stage[0], 256);
     bulk_commit();
     s.stage[0][5] = 1;
@@ -318,13 +318,13 @@ TEST_P(EmulatorBulkOrder, CopyOfOrdinaryStoresNeedsAProxyFence) {
     bulk_await<0>();
   })"),
               AllOf(HasSubstr("missing proxy fence at shared memory+0x0"),
-                    HasSubstr("no fence_bulk lies between")));
+                    HasSubstr("no fence_bulk_shared lies between")));
 }
 
 TEST_P(EmulatorBulkOrder, FenceBeforeTheStoresAreJoinedCoversOnlyItsOwn) {
   EXPECT_THAT(report(std::string(kInit) + R"(
   s.stage[0][lane * 4] = 7;
-  if (lane == 0) fence_bulk();
+  if (lane == 0) fence_bulk_shared();
   sync_warp();
   if (lane == 0) {
     bulk_store(a.to, s.stage[0], 256);

@@ -42,9 +42,9 @@ AFDEP_DEVICE void send_mail(Box& box, uint32_t sent, int item) {
   arrive_barrier(box.filled[slot]);
 }
 
-// By the warp that takes: lane w empties box w until all senders have ended. flag(item) is called
-// on the lanes that have one, behind a fence: flags that it stores publish what the item's sender
-// had done.
+// By the warp that takes: lane w empties box w until its sender has ended. flag(item) is called on
+// the lanes that have one, behind a fence: flags that it stores publish what the item's sender had
+// done. One fence serves whatever has come by then.
 template <int kSenders, typename Box, typename Flag>
 AFDEP_DEVICE void flag_mail(Box (&boxes)[kSenders], const Flag& flag) {
   static_assert(kSenders <= 32, "a lane a sender");
@@ -52,20 +52,25 @@ AFDEP_DEVICE void flag_mail(Box (&boxes)[kSenders], const Flag& flag) {
   bool open = lane_index() < kSenders;
 #pragma unroll 1
   while (ballot(open) != 0) {
-    int item = kLastMail;
+    uint32_t filled = taken;
     if (open) {
       Box& box = boxes[lane_index()];
+      // At most all slots: the sender fills none again before it has been emptied.
+      while (barrier_passed(box.filled[filled % Box::kSlots], filled / Box::kSlots & 1u)) ++filled;
+    }
+    if (ballot(filled != taken) == 0) continue;
+    fence_flags();
+    for (; taken != filled; ++taken) {
+      Box& box = boxes[lane_index()];
       const uint32_t slot = taken % Box::kSlots;
-      if (barrier_passed(box.filled[slot], taken / Box::kSlots & 1u)) {
-        item = box.item[slot];
-        arrive_barrier(box.emptied[slot]);
-        ++taken;
-        open = item != kLastMail;
+      const int item = box.item[slot];
+      arrive_barrier(box.emptied[slot]);
+      if (item == kLastMail) {
+        open = false;
+      } else {
+        flag(item);
       }
     }
-    if (ballot(item != kLastMail) == 0) continue;
-    fence_flags();
-    if (item != kLastMail) flag(item);
   }
 }
 

@@ -99,7 +99,12 @@ AFDEP_DEVICE void bulk_await() {
 }
 
 // Orders this thread's ordinary accesses, and those that a barrier or an acquire ordered before
-// them, against bulk copies that it starts later, and the other way round.
-AFDEP_DEVICE void fence_bulk() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// them, against bulk copies that it starts later, and the other way round: those to global memory,
+// or those to the block's shared memory. One fence of both would wait for all bulk copies of the SM
+// that are under way (docs/performance.md, "What a fence waits for").
+AFDEP_DEVICE void fence_bulk_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+AFDEP_DEVICE void fence_bulk_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 }  // namespace afdep

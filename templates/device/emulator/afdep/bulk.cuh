@@ -16,7 +16,8 @@ void afdep_emu_bulk_store(void* global_to, const void* shared_from, uint32_t byt
 void afdep_emu_bulk_commit();
 void afdep_emu_bulk_await_read(uint32_t pending);
 void afdep_emu_bulk_await(uint32_t pending);
-void afdep_emu_fence_bulk();
+void afdep_emu_fence_bulk_global();
+void afdep_emu_fence_bulk_shared();
 }
 
 namespace afdep {
@@ -74,7 +75,9 @@ AFDEP_DEVICE void bulk_await() {
 }
 
 // Orders this thread's ordinary accesses, and those that a barrier or an acquire ordered before
-// them, against bulk copies that it starts later, and the other way round.
-AFDEP_DEVICE void fence_bulk() { afdep_emu_fence_bulk(); }
+// them, against bulk copies that it starts later, and the other way round: those to global memory,
+// or those to the block's shared memory.
+AFDEP_DEVICE void fence_bulk_global() { afdep_emu_fence_bulk_global(); }
+AFDEP_DEVICE void fence_bulk_shared() { afdep_emu_fence_bulk_shared(); }
 
 }  // namespace afdep

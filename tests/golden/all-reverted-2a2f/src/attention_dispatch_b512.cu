@@ -23,11 +23,10 @@ constexpr int kBlocksPerSm = 1;                 // leaves 96 registers a thread
 constexpr int kCopyWarps = 12;                  // send choices, then rows by a ring each; the last warp sends counts
 constexpr int kStages = 4;                      // of a ring, a row each
 constexpr int64_t kRowBytes = 4096;             // 2048 x bf16
-constexpr int64_t kSharedBytes = 202736;        // rings and the slice's table
-constexpr int kSegmentTokens = 2;               // of the slice: a warp ranks them
+constexpr int64_t kSharedBytes = 204464;        // rings and the slice's table
 constexpr int kRouteBatch = 1;                  // ids of a lane in flight
 constexpr int kSliceTokens = 22;                // 512 tokens over 24 CTAs
-constexpr int kMailSlots = 2;                   // rows of a warp arrived and not yet flagged, at most
+constexpr int kMailSlots = 8;                   // rows of a warp arrived and not yet flagged, at most
 constexpr int kCountPackets = 11;               // of a slice for one worker: six experts each
 constexpr int64_t kCountsOffset = 22552576;     // region counts of every worker's window
 constexpr int64_t kCountsHalfBytes = 17408;     // by generation parity
@@ -68,11 +67,13 @@ constexpr int kNoRowsFromEnd = 4;               // nobody has rows for this rank
 
 using Group = AllRanks<cfg::kRanks, cfg::kOwnFirst, cfg::kPeerFirst>;
 
+using Slice = SliceTable<cfg::kExperts, cfg::kSliceTokens, cfg::kTopK, cfg::kCopyWarps>;
+
 struct Shared {
   alignas(128) uint8_t stage[cfg::kCopyWarps][cfg::kStages][cfg::kRowBytes];
   BulkBarrier loaded[cfg::kCopyWarps][cfg::kStages];
   Mailbox<cfg::kMailSlots> sent[cfg::kCopyWarps];  // tokens whose rows are in the inboxes
-  SliceTable<cfg::kExperts, cfg::kSliceTokens, cfg::kTopK, cfg::kCopyWarps> slice;
+  Slice slice;
 };
 static_assert(sizeof(Shared) <= cfg::kSharedBytes,
               "the plan launches with too little shared memory");
@@ -133,8 +134,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     const int k = lane_index() % cfg::kTopK;
     const auto token_of = [&](int step) {  // of the slice, negative for none
       const int of_segment = step * kStepTokens + group;
-      const int token = warp * cfg::kSegmentTokens + of_segment;
-      const bool held = group < kStepTokens && of_segment < cfg::kSegmentTokens &&
+      const int token = warp * Slice::kSegmentTokens + of_segment;
+      const bool held = group < kStepTokens && of_segment < Slice::kSegmentTokens &&
                         token < cfg::kSliceTokens;
       return held ? token : -1;
     };
@@ -153,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     // Copy warp w takes tokens w, w + kCopyWarps, ... of the slice. Its first rows travel while the
     // routes are read.
     if (lane_index() == 0) {
-      fence_bulk();  // whoever wrote x used ordinary stores
+      fence_bulk_global();  // whoever wrote x used ordinary stores
       for (int i = 0; i < cfg::kStages; ++i) {
         const int token = warp + i * cfg::kCopyWarps;
         if (token < tokens) {
@@ -163,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       }
     }
 #pragma unroll 1
-    for (int first = 0; first * kStepTokens < cfg::kSegmentTokens; first += cfg::kRouteBatch) {
+    for (int first = 0; first * kStepTokens < Slice::kSegmentTokens; first += cfg::kRouteBatch) {
       if (first != 0) load_routes(first);
 #pragma unroll
       for (int i = 0; i < cfg::kRouteBatch; ++i) {
@@ -219,35 +220,27 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     }
 
     if (lane_index() == 0) {
-      uint32_t handed_over = 0;
+      uint32_t sent = 0;  // of this warp's rows
 #pragma unroll 1
-      for (int i = 0; warp + i * cfg::kCopyWarps < tokens; ++i) {
-        const int token = warp + i * cfg::kCopyWarps;
-        const int stage = i % cfg::kStages;
-        await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(i / cfg::kStages) & 1u);
+      for (int token = warp; token < tokens; token += cfg::kCopyWarps) {
+        const uint32_t stage = sent % cfg::kStages;
+        await_barrier(shared.loaded[warp][stage], sent / cfg::kStages & 1u);
         for (uint64_t left = shared.slice.destinations[token]; left != 0; left &= left - 1) {
           bulk_store(args.common.peer[lowest_bit(left)] + rows + token * cfg::kInboxRowBytes,
                      shared.stage[warp][stage], cfg::kRowBytes);
         }
         bulk_commit();
-        if (i == 0) continue;
-        // The stage of the row before this one is free once it has been read; its next row follows.
-        const int next = token + (cfg::kStages - 1) * cfg::kCopyWarps;
-        if (next < tokens) {
-          bulk_await_read<1>();
-          const int free_stage = (i - 1) % cfg::kStages;
-          bulk_load(shared.stage[warp][free_stage], x + next * cfg::kRowBytes, cfg::kRowBytes,
-                    shared.loaded[warp][free_stage]);
-        }
-        bulk_await<1>();  // the row before this one is in the inboxes
-        send_mail(shared.sent[warp], handed_over++, token - cfg::kCopyWarps);
-      }
-      if (warp < tokens) {
+        // One row of a warp at a time is on its way out: a longer queue sends none of them sooner,
+        // and each would wait in it.
         bulk_await<0>();
-        const int last = warp + (tokens - 1 - warp) / cfg::kCopyWarps * cfg::kCopyWarps;
-        send_mail(shared.sent[warp], handed_over++, last);
+        send_mail(shared.sent[warp], sent++, token);
+        const int next = token + cfg::kStages * cfg::kCopyWarps;
+        if (next < tokens) {
+          bulk_load(shared.stage[warp][stage], x + next * cfg::kRowBytes, cfg::kRowBytes,
+                    shared.loaded[warp][stage]);
+        }
       }
-      send_mail(shared.sent[warp], handed_over, kLastMail);
+      send_mail(shared.sent[warp], sent, kLastMail);
     }
     sync_warp();
   }

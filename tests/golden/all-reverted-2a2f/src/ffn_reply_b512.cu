@@ -26,8 +26,8 @@ constexpr int kRowVectors = 256;                // 16-byte vectors of a row
 constexpr int kLaneVectors = 8;                 // of one row, in flight together
 constexpr int kPieces = 1;                      // of a row
 constexpr int64_t kPieceBytes = 4096;           // 32 lanes x kLaneVectors x 16
-constexpr int kMailSlots = 2;                   // replies of a warp stored and not yet flagged, at most
-constexpr int64_t kSharedBytes = 181712;        // rings and mail
+constexpr int kMailSlots = 8;                   // replies of a warp stored and not yet flagged, at most
+constexpr int64_t kSharedBytes = 183296;        // rings and mail
 constexpr int kUnits = 1024;                    // 2 sources x 512 tokens
 constexpr int kBlocks = 24;                     // CTAs
 constexpr int64_t kRepliesOffset = 9838848;     // worker 0's block of region replies of every source's window
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   await_previous_kernel();  // the receive of this exchange, and whoever wrote the rows
   release_next_kernel();    // the next receive may become resident and wait
   // Ordinary stores wrote the rows: one fence for the block, and the barrier hands it on.
-  if (warp == cfg::kSumWarps) fence_bulk();
+  if (warp == cfg::kSumWarps) fence_bulk_global();
   int next_unit = warp * cfg::kBlocks + block_index();  // each warp's first
   int next_rows = warp < cfg::kSumWarps ? lane_row_of(next_unit) : kNoRow;
   const uint32_t generation = started_generation(args.common);

@@ -154,8 +154,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     return row;
   };
 
-  int loads = 0;   // rows that have been sent on their way into a stage
-  int stores = 0;  // and on their way out of it
+  uint32_t loads = 0;   // rows that have been sent on their way into a stage
+  uint32_t stores = 0;  // and on their way out of it
   // A warp takes kGroupUnits own units at once, one where few are left, and looks out for all of
   // them: lane u for the u-th.
   int group = cfg::kGroupUnits;
@@ -186,8 +186,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
         if (arrived == 0 && stores < loads) {
           // Nothing new: meanwhile a row that has been on its way in goes out.
           if (lane_index() == 0) {
-            const int stage = stores % cfg::kStages;
-            await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
+            const uint32_t stage = stores % cfg::kStages;
+            await_barrier(shared.loaded[warp][stage], stores / cfg::kStages & 1u);
             for (int k = 0; k < cfg::kTopK; ++k) {
               const int64_t row = shared.row[warp][stage][k];
               if (row == kNoRow) continue;
@@ -210,14 +210,14 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
           arrived = left & (0u - left);
         }
         sync_warp();                          // the lanes' acquires come before lane 0's fence,
-        if (lane_index() == 0) fence_bulk();  // and that before its copies read the inbox
+        if (lane_index() == 0) fence_bulk_global();  // and that before its copies read the inbox
       }
       const int u = lowest_bit(arrived);
       left &= ~(arrived & (0u - arrived));
       arrived &= arrived - 1;
       const Unit unit = unit_of(first + u);
       const int row = place_unit(first + u, unit);
-      const int stage = loads % cfg::kStages;
+      const uint32_t stage = loads % cfg::kStages;
       sync_warp();  // lane 0 has read where the row that was in the stage went
       if (lane_index() < cfg::kTopK) shared.row[warp][stage][lane_index()] = row;
       if (lane_index() == 0) {
@@ -231,8 +231,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       ++loads;
       if (loads - stores > cfg::kLead) {
         if (lane_index() == 0) {
-          const int stage = stores % cfg::kStages;
-          await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
+          const uint32_t stage = stores % cfg::kStages;
+          await_barrier(shared.loaded[warp][stage], stores / cfg::kStages & 1u);
           for (int k = 0; k < cfg::kTopK; ++k) {
             const int64_t row = shared.row[warp][stage][k];
             if (row == kNoRow) continue;
@@ -246,8 +246,8 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   }
   for (; stores < loads; ++stores) {
     if (lane_index() == 0) {
-      const int stage = stores % cfg::kStages;
-      await_barrier(shared.loaded[warp][stage], static_cast<uint32_t>(stores / cfg::kStages) & 1u);
+      const uint32_t stage = stores % cfg::kStages;
+      await_barrier(shared.loaded[warp][stage], stores / cfg::kStages & 1u);
       for (int k = 0; k < cfg::kTopK; ++k) {
         const int64_t row = shared.row[warp][stage][k];
         if (row == kNoRow) continue;
