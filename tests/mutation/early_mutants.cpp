@@ -80,9 +80,14 @@ void add_early(std::vector<Mutant>& all) {
                   "unit.word(first);",
                   "const uint32_t word = unit.has(kBatch - 1 - j) ? unit.word(kBatch - 1 - j) : "
                   "unit.word(first);"},
-                 {kRow, "if (first + j < Unit::kChoices && unit.has(first + j)) add_share",
-                  "if (first + j < Unit::kChoices && unit.has(kBatch - 1 - j)) add_share"}},
+                 {kRow, "if (j == 0 || (first + j < Unit::kChoices && unit.has(first + j))) {",
+                  "if (first + j < Unit::kChoices && unit.has(kBatch - 1 - j)) {"}},
        .victims = kEarly});
+  all.push_back({.name = "packet_sum_begins_twice",
+                 .rule = Rule::kData,
+                 .edits = {{kRow, "add_share<kRun>(sum, part[j], first + j == 0);",
+                            "add_share<kRun>(sum, part[j], first + j <= 1);"}},
+                 .victims = kEarly});
 }
 
 }  // namespace afdep::mutation

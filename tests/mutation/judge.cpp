@@ -53,6 +53,13 @@ topology: {ratio: "2A2F"}
 capacity: {tokens_per_rank: 2, buckets: [2]}
 kernel: {num_sms: 10, protocol: flag_in_data}
 )"},
+                            VictimSpec{kManySlots, "1A6F", R"(schema_version: 1
+name: many-slots
+model: {hidden_size: 64, num_experts: 12, top_k: 5}
+topology: {ratio: "1A6F"}
+capacity: {tokens_per_rank: 4, buckets: [4]}
+kernel: {num_sms: 4, protocol: flag_in_data}
+)"},
                             VictimSpec{kBulk, "2A2F bulk", R"(schema_version: 1
 name: bulk
 model: {hidden_size: 64, num_experts: 8, top_k: 3}

@@ -33,6 +33,7 @@ enum Victim : std::uint8_t {
   kWide = 16,      // 2A2F: rows that two warps share
   kReverted = 32,  // 2A2F: every improvement reverted, packets and chunks
   kEarly = 64,  // 2A2F: a table that a warp ranks, rows that CTAs share, blocks for ends and done
+  kManySlots = 128,  // 1A6F, K = 5: more replies than are in flight at once
 };
 
 struct Mutant {

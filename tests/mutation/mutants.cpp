@@ -414,7 +414,8 @@ std::vector<Mutant> make() {
                   "~(1u << top);"}}});
   add({.name = "sums_start_at_plus_zero",
        .rule = Rule::kData,
-       .edits = {{kRow, "low[i] = high[i] = -0.0f;", "low[i] = high[i] = 0.0f;"}}});
+       .edits = {{kRow, "low[i] = high[i] = -0.0f;", "low[i] = high[i] = 0.0f;"}},
+       .victims = kManySlots});
   add({.name = "tokens_without_experts_keep_old_destinations",
        .rule = Rule::kData,
        .edits = {{kRoute,

@@ -189,30 +189,30 @@ AFDEP_DEVICE Share<kRun> await_share(const CommonArgs& args, const uint8_t* pack
                                     share, generation, awaited);
 }
 
-// FP32 sums of kWords BF16 pairs. They start at -0, the one value to which adding x gives x for
-// every x.
+// FP32 sums of kWords BF16 pairs. The first row sets them where it is known at compile time which
+// one that is; else they are cleared, to -0, the one value to which adding x gives x for every x.
 template <int kWords>
 struct RowSum {
   float low[kWords];
   float high[kWords];
 
-  AFDEP_DEVICE RowSum() {
+  AFDEP_DEVICE void clear() {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) low[i] = high[i] = -0.0f;
   }
-  AFDEP_DEVICE void add_pair(int i, uint32_t pair) {
-    low[i] = add(low[i], low_bf16(pair));
-    high[i] = add(high[i], high_bf16(pair));
+  AFDEP_DEVICE void add_pair(int i, uint32_t pair, bool first = false) {
+    low[i] = first ? low_bf16(pair) : add(low[i], low_bf16(pair));
+    high[i] = first ? high_bf16(pair) : add(high[i], high_bf16(pair));
   }
   AFDEP_DEVICE uint32_t pair(int i) const { return pack_bf16(low[i], high[i]); }
 };
 
 template <int kRun>
-AFDEP_DEVICE void add_share(RowSum<kPacketWords * kRun>& sum, const Share<kRun>& part) {
+AFDEP_DEVICE void add_share(RowSum<kPacketWords * kRun>& sum, const Share<kRun>& part, bool first) {
 #pragma unroll
   for (int i = 0; i < kPacketWords; ++i) {
 #pragma unroll
-    for (int q = 0; q < kRun; ++q) sum.add_pair(i * kRun + q, part.run[i][q]);
+    for (int q = 0; q < kRun; ++q) sum.add_pair(i * kRun + q, part.run[i][q], first);
   }
 }
 
@@ -234,8 +234,8 @@ constexpr int kNextRows = kRun == 1 || kFirst < 2 ? kFirst : 2;
 namespace detail {
 
 // The first kBatch rows of those in `left`, at least one, which they leave. Where there is none the
-// one before is loaded again, so that no branch holds up the others.
-template <int kBatch, int kWords, int kRun>
+// one before is loaded again, so that no branch holds up the others. kBegin: they begin the sum.
+template <bool kBegin, int kBatch, int kWords, int kRun>
 AFDEP_DEVICE void add_rows(RowSum<kPacketWords * kRun>& sum, const uint8_t* lane_rows, int lane_row,
                            uint32_t& left, int share) {
   Share<kRun> part[kBatch];
@@ -251,12 +251,12 @@ AFDEP_DEVICE void add_rows(RowSum<kPacketWords * kRun>& sum, const uint8_t* lane
   }
 #pragma unroll
   for (int j = 0; j < kBatch; ++j) {
-    if (present[j]) add_share<kRun>(sum, part[j]);
+    if (j == 0 || present[j]) add_share<kRun>(sum, part[j], kBegin && j == 0);
   }
 }
 
-// Those of the kBatch rows from `first` on that a unit has. Where there is none the first of them
-// is loaded again, so that no branch holds up the others.
+// Those of the kBatch rows from `first` on that a unit has, at least one. Where there is none the
+// first of them is loaded again, so that no branch holds up the others. Row 0 begins the sum.
 template <int kBatch, int kWords, int kRun, typename Unit>
 AFDEP_DEVICE void add_unit_rows(RowSum<kPacketWords * kRun>& sum, const uint8_t* lane_rows,
                                 const Unit& unit, int first, int share) {
@@ -270,7 +270,9 @@ AFDEP_DEVICE void add_unit_rows(RowSum<kPacketWords * kRun>& sum, const uint8_t*
   }
 #pragma unroll
   for (int j = 0; j < kBatch; ++j) {
-    if (first + j < Unit::kChoices && unit.has(first + j)) add_share<kRun>(sum, part[j]);
+    if (j == 0 || (first + j < Unit::kChoices && unit.has(first + j))) {
+      add_share<kRun>(sum, part[j], first + j == 0);
+    }
   }
 }
 
@@ -285,10 +287,11 @@ AFDEP_DEVICE Share<kRun> sum_rows_share(const uint8_t* rows, int lane_row, uint3
   const uint8_t* const lane_rows = kept(rows + RowShares<kWords, kRun>::lane_byte(share));
   RowSum<kPacketWords * kRun> sum;
   uint32_t left = chosen;
-  detail::add_rows<kFirst, kWords, kRun>(sum, lane_rows, lane_row, left, share);
+  detail::add_rows</*kBegin=*/true, kFirst, kWords, kRun>(sum, lane_rows, lane_row, left, share);
 #pragma unroll 1
   while (left != 0) {
-    detail::add_rows<kNextRows<kRun, kFirst>, kWords, kRun>(sum, lane_rows, lane_row, left, share);
+    detail::add_rows</*kBegin=*/false, kNextRows<kRun, kFirst>, kWords, kRun>(
+        sum, lane_rows, lane_row, left, share);
   }
   return rounded_share<kRun>(sum);
 }
@@ -318,8 +321,10 @@ AFDEP_DEVICE Share<kRun> sum_replies_share(const CommonArgs& args, const uint8_t
   using Row = RowShares<kWords, kRun>;
   // Replies in flight: with long runs two, but only where no sum has to be kept meanwhile.
   constexpr int kBatch = kRun > 1 ? (kSlots == 2 ? 2 : 1) : kSlots < 4 ? kSlots : 4;
+  constexpr bool kOnce = kSlots <= kBatch;
   const uint8_t* const lane_replies = replies + Row::lane_packet_byte(share);
   RowSum<kPacketWords * kRun> sum;
+  if (!kOnce) sum.clear();
   uint64_t left = from.mask;
   int next_slot = 0;
   do {
@@ -346,16 +351,16 @@ AFDEP_DEVICE Share<kRun> sum_replies_share(const CommonArgs& args, const uint8_t
     await_packets(args, packets, at, wanted, generation, awaited);
 #pragma unroll
     for (int j = 0; j < kBatch; ++j) {
-      if (!present[j]) continue;
+      if (j != 0 && !present[j]) continue;
 #pragma unroll
       for (int q = 0; q < kRun; ++q) {
 #pragma unroll
         for (int i = 0; i < kPacketWords; ++i) {
-          sum.add_pair(i * kRun + q, packets[j * kRun + q].word[i]);
+          sum.add_pair(i * kRun + q, packets[j * kRun + q].word[i], kOnce && j == 0);
         }
       }
     }
-  } while (kSlots > kBatch && left != 0);
+  } while (!kOnce && left != 0);
   return rounded_share<kRun>(sum);
 }
 
@@ -441,6 +446,7 @@ template <int kRowVectors, int kCount, int kBatch>
 AFDEP_DEVICE Piece<kCount> sum_rows_piece(const uint8_t* rows, int lane_row, uint32_t chosen,
                                           int first) {
   RowSum<4 * kCount> sum;
+  sum.clear();
   uint32_t left = chosen;
   while (left != 0) {
     Piece<kCount> piece[kBatch];
@@ -468,6 +474,7 @@ template <int kRowVectors, int kCount, int kBatch, bool kBySlot>
 AFDEP_DEVICE Piece<kCount> sum_replies_piece(const uint8_t* replies, int64_t slot_bytes,
                                              const Destinations& from, int first) {
   RowSum<4 * kCount> sum;
+  sum.clear();
   uint64_t left = from.mask;
   int next_slot = 0;
   while (left != 0) {

@@ -157,6 +157,7 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       const int source = source_of(work.unit);
       const int token = token_of(work.unit);
       RowSum<4 * cfg::kLaneVectors> sum;
+      sum.clear();
 #pragma unroll 1
       for (int i = 0; i < work.rows; ++i) {
         const uint32_t stage = sums % cfg::kStages;
