@@ -3,22 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/gpu/counted_new.h"
-#include "tests/unit/exchange/buffer_fixture.h"
+#include "tests/unit/exchange/quiet_backend.h"
 
 namespace afdep {
 namespace {
-
-// Records nothing, so that what is counted is the buffer's.
-class QuietBackend : public FakeBackend {
- public:
-  int launched = 0;
-  Result<void> launch(const Launch& /*launch*/, Stream /*stream*/) override {
-    ++launched;
-    return {};
-  }
-  Result<void> record(Event /*event*/, Stream /*stream*/) override { return {}; }
-  Result<void> wait(Event /*event*/, Stream /*stream*/) override { return {}; }
-};
 
 // What a call allocates.
 template <typename Call>
