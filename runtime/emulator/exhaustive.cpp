@@ -85,7 +85,7 @@ Clock& Exploration::clock(std::uint32_t unit) {
 bool Exploration::conflict(const Touches& a, const Touches& b) {
   return std::ranges::any_of(a, [&b](const Touch& one) {
     return std::ranges::any_of(b, [&one](const Touch& other) {
-      return one.cell == other.cell && (one.store || other.store);
+      return one.cell == other.cell && (one.bytes & other.bytes) != 0 && (one.store || other.store);
     });
   });
 }
@@ -176,36 +176,64 @@ void Exploration::race(std::uint32_t step, std::uint32_t unit) {
   }
 }
 
-void Exploration::accessed(std::uint32_t unit, std::uint64_t at, bool store) {
+void Exploration::accessed(std::uint32_t unit, std::uint64_t at, bool store, std::uint32_t bytes) {
   AFDEP_CHECK(unit == running_, "an access outside a step");
-  Cell& cell = cells_[at];
+  std::vector<Part>& parts = cells_[at];
   Clock& mine = clock(unit);
   const auto unordered = [&](std::uint32_t other, std::uint32_t step) {
-    return other != unit && before_.at(other) < step;
+    return step != 0 && other != unit && before_.at(other) < step;
   };
-  if (cell.writer != kNone && unordered(cell.writer, cell.write_step)) race(cell.write_step, unit);
-  mine.join(cell.write_clock);
-  if (store) {
-    for (const auto& [reader, step] : cell.reads) {
-      if (unordered(reader, step)) race(step, unit);
+  Part* own = nullptr;
+  for (Part& part : parts) {
+    if (part.bytes == bytes) own = &part;
+    if ((part.bytes & bytes) == 0) continue;
+    if (part.writer != kNone && unordered(part.writer, part.write_step)) {
+      race(part.write_step, unit);
     }
-    mine.join(cell.read_clock);
-    cell.writer = unit;
-    cell.write_step = step_;
-    cell.write_clock = mine;
-    cell.reads.clear();
-    cell.read_clock = {};
-  } else {
-    cell.reads[unit] = step_;
-    cell.read_clock.join(mine);
+    mine.join(part.write_clock);
+    if (!store) continue;
+    for (const auto& [reader, reads] : part.reads) {
+      if (unordered(reader, reads.newest.step)) race(reads.newest.step, unit);
+      mine.join(reads.newest.clock);
+    }
   }
-  path_[step_ - 1].touches.push_back({at, store});
+  if (own == nullptr) {
+    own = &parts.emplace_back();
+    own->bytes = bytes;
+  }
+  if (store) {
+    own->writer = unit;
+    own->write_step = step_;
+    own->write_clock = mine;
+    own->reads.clear();
+  } else {
+    Reads& reads = own->reads[unit];
+    if (reads.newest.step != step_) {
+      if (reads.newest.step != 0) reads.before = std::move(reads.newest);
+      reads.newest = {step_, mine};
+      reads.lanes = 0;
+    }
+    ++reads.lanes;
+  }
+  path_[step_ - 1].touches.push_back({at, store, bytes});
 }
 
-void Exploration::poll_missed(std::uint32_t unit, std::uint64_t at) {
-  cells_[at].reads.erase(unit);
-  Touches& touches = path_[step_ - 1].touches;
-  std::erase_if(touches, [at](const Touch& touch) { return touch.cell == at && !touch.store; });
+void Exploration::poll_missed(std::uint32_t unit, std::uint64_t at, std::uint32_t byte) {
+  for (Part& part : cells_[at]) {
+    if ((part.bytes >> byte & 1u) == 0) continue;
+    const auto found = part.reads.find(unit);
+    if (found == part.reads.end()) continue;
+    Reads& reads = found->second;
+    if (reads.newest.step != step_ || reads.lanes == 0) continue;
+    // An earlier look at the same bytes was no poll, and stays.
+    if (--reads.lanes == 0) reads.newest = std::exchange(reads.before, {});
+    Touches& touches = path_[step_ - 1].touches;
+    const auto touch = std::ranges::find_if(touches, [&](const Touch& each) {
+      return each.cell == at && !each.store && each.bytes == part.bytes;
+    });
+    if (touch != touches.end()) touches.erase(touch);
+    return;
+  }
 }
 
 }  // namespace afdep::emulator

@@ -5,8 +5,8 @@
 //
 // A unit is a warp. A step of a unit is the next access to memory of each of its lanes, then all
 // that they do up to their next accesses. Two schedules are equivalent if they differ only in the
-// order of steps that touch no common 16-byte cell, or only read it. A poll that misses counts for
-// nothing: the schedule in which it comes later is equivalent.
+// order of steps that touch no common byte, or only read it. A poll that misses counts for nothing:
+// the schedule in which it comes later is equivalent. It orders nothing either.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,11 @@ class Exploration final : public ChoiceScript {
   // redundant.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   std::uint32_t decide(std::span<const std::uint32_t> candidates);
-  void accessed(std::uint32_t unit, std::uint64_t cell, bool store);
-  void poll_missed(std::uint32_t unit, std::uint64_t cell);
+  // cell: 16 bytes; bytes: which of them, bit i for byte i.
+  static constexpr std::uint32_t kWhole = 0xffff;
+  void accessed(std::uint32_t unit, std::uint64_t cell, bool store, std::uint32_t bytes = kWhole);
+  // One load of this step, of bytes among which is `byte` of the cell, was such a poll.
+  void poll_missed(std::uint32_t unit, std::uint64_t cell, std::uint32_t byte = 0);
   Clock& clock(std::uint32_t unit);
   std::uint32_t pick(std::uint32_t options) override;
 
@@ -76,6 +79,7 @@ class Exploration final : public ChoiceScript {
   struct Touch {
     std::uint64_t cell;
     bool store;
+    std::uint32_t bytes;
   };
   using Touches = std::vector<Touch>;
   // A decision on the current path: between units, or between `options` values of a load.
@@ -89,12 +93,21 @@ class Exploration final : public ChoiceScript {
     Touches touches;                            // of the step, in this schedule
     Touches earlier;                            // of the step, where its loads returned others
   };
-  struct Cell {
+  struct Read {
+    std::uint32_t step = 0;  // 0: none
+    Clock clock;
+  };
+  struct Reads {
+    Read newest, before;      // before: of an earlier step
+    std::uint32_t lanes = 0;  // that read in the newest step, but for polls that missed
+  };
+  // Bytes of a cell that were accessed together.
+  struct Part {
+    std::uint32_t bytes = 0;
     std::uint32_t writer = kNone;
     std::uint32_t write_step = 0;
     Clock write_clock;
-    std::map<std::uint32_t, std::uint32_t> reads;  // since the write: unit to step
-    Clock read_clock;
+    std::map<std::uint32_t, Reads> reads;  // since the write, by unit
   };
 
   static bool conflict(const Touches& a, const Touches& b);
@@ -111,7 +124,7 @@ class Exploration final : public ChoiceScript {
   std::vector<std::uint32_t> script_;  // of a replay
   Clock before_;                       // of the running unit, before its step
   std::vector<Clock> clocks_;          // by unit
-  std::unordered_map<std::uint64_t, Cell> cells_;
+  std::unordered_map<std::uint64_t, std::vector<Part>> cells_;
   std::map<std::tuple<std::uint64_t, std::uint64_t, int, int>, std::uint32_t> units_;
   ExplorationCounts counts_;
 };

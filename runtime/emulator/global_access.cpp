@@ -24,6 +24,10 @@ std::uint64_t cell_of(const Allocation& allocation, const void* at) {
   return allocation.number << 40 | (reinterpret_cast<std::uintptr_t>(at) - allocation.begin) >> 4;
 }
 
+std::uint32_t byte_of(const Allocation& allocation, const void* at) {
+  return (reinterpret_cast<std::uintptr_t>(at) - allocation.begin) & 15u;
+}
+
 // No access is larger than 16 bytes or crosses such a boundary. Not of the address: a schedule must
 // not depend on where memory happens to lie.
 std::size_t bucket_of(const Allocation& allocation, const void* at) {
@@ -59,7 +63,7 @@ void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* a
   if (allocation->shared_with_host && scope != Scope::kThread && scope != Scope::kSystem) {
     refuse(Fault::Kind::kHostScope);
   }
-  if (exploration_ != nullptr) stand_before_access(self, kind, *allocation, at);
+  if (exploration_ != nullptr) stand_before_access(self, kind, *allocation, at, bytes);
   if (injection_.kind == Injection::Kind::kDies && injection_.rank == self.id.rank &&
       ++injection_count_ == injection_.after) {
     dying_ = self.id.rank;
@@ -151,13 +155,14 @@ void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* a
 
 // Where a lane of an exhaustive exploration stops, and what it does when its warp is chosen.
 void Scheduler::stand_before_access(Thread& self, AccessKind kind, const Allocation& allocation,
-                                    const void* at) {
+                                    const void* at, std::uint32_t bytes) {
   // No kernel writes an input while this one runs, and an abort word is written when a wait
   // expires: here none does. So it does not matter when they are read.
   if (kind == AccessKind::kLoadInput || kind == AccessKind::kLoadAbort) return;
   self.at_access = true;
   switch_out(self);
-  exploration_->accessed(self.warp->unit, cell_of(allocation, at), is_store(kind));
+  exploration_->accessed(self.warp->unit, cell_of(allocation, at), is_store(kind),
+                         ((1u << bytes) - 1) << byte_of(allocation, at));
 }
 
 // One decision between warps, or what needs none. False if no thread can run.
@@ -249,7 +254,8 @@ void Scheduler::poll_missed(Thread& self, const Wait& wait) {
   if (exploration_ != nullptr) {
     const Allocation* const allocation = memory_.find(wait.at, 4);
     if (allocation != nullptr) {
-      exploration_->poll_missed(self.warp->unit, cell_of(*allocation, wait.at));
+      exploration_->poll_missed(self.warp->unit, cell_of(*allocation, wait.at),
+                                byte_of(*allocation, wait.at));
     }
   }
   // Time does not pass in an exhaustive exploration, so device code need not read the clock.

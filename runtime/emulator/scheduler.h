@@ -157,7 +157,7 @@ class Scheduler {
   // Exhaustive exploration.
   bool explore();
   void stand_before_access(Thread& self, AccessKind kind, const Allocation& allocation,
-                           const void* at);
+                           const void* at, std::uint32_t bytes);
 
   // Streams and kernels.
   void advance_streams();
