@@ -76,6 +76,8 @@ nlohmann::json to_json(const verify::VerifyReport& report) {
     for (const verify::ExhaustivePass& pass : each.passes) {
       searches.push_back({{"protocol", plan::to_string(each.protocol)},
                           {"stale_loads", pass.stale_loads},
+                          {"preemptions", pass.preemptions ? nlohmann::json(*pass.preemptions)
+                                                           : nlohmann::json(nullptr)},
                           {"schedules", pass.schedules},
                           {"redundant", pass.redundant},
                           {"longest", pass.longest},
@@ -127,12 +129,13 @@ std::string exhaustive_to_text(const verify::VerifyReport& report) {
   std::string text;
   for (const verify::ExhaustiveResult& each : report.exhaustive) {
     for (const verify::ExhaustivePass& pass : each.passes) {
-      text +=
-          fmt::format("  {}, exchanges of one token, {}: {} {} schedules, {:.1f} s\n",
-                      plan::to_string(each.protocol),
-                      pass.stale_loads == 0 ? "newest values"
-                                            : fmt::format("at most {} stale", pass.stale_loads),
-                      pass.complete ? "all" : "out of time after", pass.schedules, pass.seconds);
+      text += fmt::format(
+          "  {}, exchanges of one token, {}{}: {} {} schedules, {:.1f} s\n",
+          plan::to_string(each.protocol),
+          pass.stale_loads == 0 ? "newest values"
+                                : fmt::format("at most {} stale", pass.stale_loads),
+          pass.preemptions ? fmt::format(", at most {} preemptions", *pass.preemptions) : "",
+          pass.complete ? "all" : "out of time after", pass.schedules, pass.seconds);
       text += fmt::format("    {} redundant ones given up; {} steps the longest\n", pass.redundant,
                           pass.longest);
     }

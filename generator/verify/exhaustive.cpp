@@ -128,14 +128,19 @@ Result<ExhaustiveResult> explore(const Subject& subject, const bundle::Bundle& b
   const bool replays = options.replay_fill >= 0;
   ExhaustiveResult result;
   result.protocol = subject.buckets.front().protocol;
-  for (std::uint32_t stale = 0; stale <= (replays ? 0 : options.stale_loads); ++stale) {
-    if (!result.passes.empty() && !result.passes.back().complete) break;
+  // False: stop, with a schedule that fails or a search that ran out of time. `cut`: whether the
+  // bound on preemptions left schedules out.
+  const auto search = [&](std::uint32_t stale, std::optional<std::uint32_t> preemptions,
+                          double until, bool& cut) -> Result<bool> {
     ExhaustivePass& pass = result.passes.emplace_back();
     pass.stale_loads = stale;
+    pass.preemptions = preemptions;
     const auto pass_start = Clock::now();
+    cut = false;
     for (int fill = 0; fill < static_cast<int>(kFills.size()) && pass.complete; ++fill) {
       if (replays && fill != options.replay_fill) continue;
-      emulator::Exploration exploration(stale);
+      emulator::Exploration exploration(stale,
+                                        preemptions.value_or(emulator::Exploration::kUnbounded));
       if (replays) exploration.replay(options.replay);
       for (bool more = true; more && result.failures.empty() && pass.complete;) {
         exploration.begin();
@@ -148,15 +153,31 @@ Result<ExhaustiveResult> explore(const Subject& subject, const bundle::Bundle& b
           result.fill = fill;
         }
         more = exploration.next();
-        pass.complete = !more || since(start) < options.seconds;
+        pass.complete = !more || since(start) < until;
       }
+      cut |= exploration.cut();
       pass.schedules += exploration.counts().schedules;
       pass.redundant += exploration.counts().redundant;
       pass.longest = std::max(pass.longest, exploration.counts().longest);
       if (!result.failures.empty()) break;
     }
     pass.seconds = since(pass_start);
-    if (!result.failures.empty()) break;
+    return result.failures.empty() && pass.complete;
+  };
+  bool cut = false;
+  for (std::uint32_t stale = 0; stale <= (replays ? 0 : options.stale_loads); ++stale) {
+    const double until = stale == 0 ? options.seconds / 2 : options.seconds;
+    const Result<bool> all = search(stale, std::nullopt, until, cut);
+    if (!all.ok()) return all.failure();
+    if (*all) continue;
+    if (stale != 0 || !result.failures.empty()) break;
+    cut = true;
+    for (std::uint32_t preemptions = 0; cut; ++preemptions) {
+      const Result<bool> level = search(0, preemptions, options.seconds, cut);
+      if (!level.ok()) return level.failure();
+      if (!*level) break;
+    }
+    break;
   }
   return result;
 }

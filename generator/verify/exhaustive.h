@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,9 @@
 namespace afdep::verify {
 
 struct ExhaustiveOptions {
-  double seconds = 60;  // of one protocol; then the search is given up, and the report says so
+  // Of one protocol. A search of all schedules that takes more than half of it is given up; in the
+  // other half there may be no preemption, then one, ..., and the report says how many.
+  double seconds = 60;
   // Loads of a schedule that return another value than the newest, at most: first none, then one,
   // ..., as long as there is time.
   std::uint32_t stale_loads = 1;
@@ -24,13 +27,14 @@ struct ExhaustiveOptions {
   int replay_fill = -1;
 };
 
-// One search: every schedule with at most so many stale loads.
+// One search: every schedule with at most so many stale loads and preemptions.
 struct ExhaustivePass {
   std::uint32_t stale_loads = 0;
-  std::uint64_t schedules = 0;  // that differ in the order of two conflicting steps
-  std::uint64_t redundant = 0;  // started, then found equivalent to an earlier one
-  std::uint64_t longest = 0;    // steps of one schedule
-  bool complete = true;         // false: out of time
+  std::optional<std::uint32_t> preemptions;  // nothing: any number
+  std::uint64_t schedules = 0;               // that differ in the order of two conflicting steps
+  std::uint64_t redundant = 0;               // started, then found equivalent to an earlier one
+  std::uint64_t longest = 0;                 // steps of one schedule
+  bool complete = true;                      // false: out of time
   double seconds = 0;
 };
 

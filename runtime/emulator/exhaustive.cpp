@@ -25,11 +25,13 @@ void Exploration::begin() {
   running_ = kNone;
   stale_ = 0;
   redundant_ = false;
+  races_.clear();
   clocks_.clear();
   cells_.clear();
 }
 
 bool Exploration::next() {
+  end_step();
   (redundant_ ? counts_.redundant : counts_.schedules) += 1;
   counts_.longest = std::max<std::uint64_t>(counts_.longest, depth_);
   if (replaying_) return false;
@@ -53,6 +55,10 @@ bool Exploration::next() {
     last.sleeping[last.picked] = std::exchange(last.earlier, {});
     for (const std::uint32_t unit : last.wanted) {
       if (last.sleeping.contains(unit)) continue;
+      if (bounded() && preempts(last, unit) && last.preemptions >= preemptions_) {
+        cut_ = true;
+        continue;
+      }
       last.picked = unit;
       return true;
     }
@@ -91,6 +97,7 @@ bool Exploration::conflict(const Touches& a, const Touches& b) {
 }
 
 std::uint32_t Exploration::decide(std::span<const std::uint32_t> candidates) {
+  end_step();
   ++counts_.steps;
   if (depth_ == path_.size()) {
     Decision decision;
@@ -98,8 +105,10 @@ std::uint32_t Exploration::decide(std::span<const std::uint32_t> candidates) {
     if (step_ != 0) {
       // Still asleep: whoever's step commutes with the one just taken.
       const Decision& before = path_[step_ - 1];
+      decision.preemptions = before.preemptions + (preempts(before, before.picked) ? 1 : 0);
+      if (std::ranges::find(candidates, running_) != candidates.end()) decision.before = running_;
       for (const auto& [unit, touches] : before.sleeping) {
-        if (unit != before.picked && !conflict(touches, before.touches)) {
+        if (!bounded() && unit != before.picked && !conflict(touches, before.touches)) {
           decision.sleeping.emplace(unit, touches);
         }
       }
@@ -156,6 +165,63 @@ std::uint32_t Exploration::pick(std::uint32_t options) {
 }
 
 void Exploration::race(std::uint32_t step, std::uint32_t unit) {
+  if (!bounded()) {
+    races_.insert(step);
+    return;
+  }
+  want(step, unit);
+  // Within the bound there may be no preemption left at the step: where its unit took its turn, the
+  // other takes it for nothing.
+  std::uint32_t first = step;
+  for (std::uint32_t i = step; i-- > 1;) {
+    const Decision& later = path_[first - 1];
+    if (later.before != later.picked) break;
+    if (!path_[i - 1].candidates.empty()) first = i;
+  }
+  if (first != step) want(first, unit);
+}
+
+// What a step's races ask for is known once everything that comes before it is.
+void Exploration::end_step() {
+  if (step_ == 0 || bounded()) return;
+  path_[step_ - 1].clock = clock(running_);
+  for (const std::uint32_t step : std::exchange(races_, {})) want_initial(step);
+}
+
+// Source sets (Abdulla, Aronis, Jonsson, Sagonas, 2014): of the steps behind `step` that do not
+// come after it, and the newest, some unit must be tried there whose first one comes after none of
+// the others. Only such a unit may be left out because it sleeps.
+void Exploration::want_initial(std::uint32_t step) {
+  Decision& at = path_[step - 1];
+  std::vector<std::uint32_t> behind;
+  std::set<std::uint32_t> seen;
+  std::vector<std::uint32_t> initials;
+  for (std::uint32_t k = step + 1; k <= step_; ++k) {
+    const Decision& one = path_[k - 1];
+    if (one.candidates.empty()) continue;
+    if (k != step_ && one.clock.at(at.picked) >= step) continue;
+    if (seen.insert(one.picked).second && std::ranges::none_of(behind, [&](std::uint32_t other) {
+          return one.clock.at(path_[other - 1].picked) >= other;
+        })) {
+      initials.push_back(one.picked);
+    }
+    behind.push_back(k);
+  }
+  std::uint32_t found = kNone;
+  for (const std::uint32_t unit : initials) {
+    if (at.wanted.contains(unit) || at.sleeping.contains(unit)) return;
+    if (std::ranges::find(at.candidates, unit) == at.candidates.end()) continue;
+    if (found == kNone || unit == running_) found = unit;
+  }
+  if (found != kNone) {
+    at.wanted.insert(found);
+  } else {
+    at.wanted.insert(at.candidates.begin(), at.candidates.end());
+  }
+}
+
+// Somebody else at `step`, so that `unit` comes before it.
+void Exploration::want(std::uint32_t step, std::uint32_t unit) {
   Decision& at = path_[step - 1];
   if (at.wanted.contains(unit)) return;
   if (std::ranges::find(at.candidates, unit) != at.candidates.end()) {

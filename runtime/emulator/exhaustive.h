@@ -2,6 +2,8 @@
 // partial-order reduction and sleep sets.
 // Source: Flanagan, Godefroid, "Dynamic Partial-Order Reduction for Model Checking Software"
 // (2005); Godefroid, "Partial-Order Methods for the Verification of Concurrent Systems" (1996).
+// With a bound on preemptions: Coons, Musuvathi, McKinley, "Bounded Partial-Order Reduction"
+// (2013).
 //
 // A unit is a warp. A step of a unit is the next access to memory of each of its lanes, then all
 // that they do up to their next accesses. Two schedules are equivalent if they differ only in the
@@ -45,7 +47,11 @@ struct ExplorationCounts {
 class Exploration final : public ChoiceScript {
  public:
   // How many loads of one schedule return another value than their newest, at most.
-  explicit Exploration(std::uint32_t stale_loads) : stale_loads_(stale_loads) {}
+  // preemptions: how often one takes the turn of a unit that could go on, at most. Sleep sets would
+  // then lose schedules, and are not used.
+  static constexpr std::uint32_t kUnbounded = UINT32_MAX;
+  explicit Exploration(std::uint32_t stale_loads, std::uint32_t preemptions = kUnbounded)
+      : stale_loads_(stale_loads), preemptions_(preemptions) {}
 
   // ---- for whoever repeats the work ----
   // Before each schedule.
@@ -54,6 +60,8 @@ class Exploration final : public ChoiceScript {
   bool next();
   // True if the schedule was given up because an equivalent one was run.
   [[nodiscard]] bool redundant() const { return redundant_; }
+  // True if the bound on preemptions left a schedule out.
+  [[nodiscard]] bool cut() const { return cut_; }
   [[nodiscard]] const ExplorationCounts& counts() const { return counts_; }
   // The choices of the schedule so far: what replay() takes.
   [[nodiscard]] std::vector<std::uint32_t> choices() const;
@@ -87,9 +95,12 @@ class Exploration final : public ChoiceScript {
     std::vector<std::uint32_t> candidates;      // units; of a value empty
     std::uint32_t options = 0;                  // values
     std::uint32_t picked = 0;                   // unit or value
+    std::uint32_t before = kNone;               // unit that ran and could go on
+    std::uint32_t preemptions = 0;              // up to here
     std::set<std::uint32_t> wanted;             // units to be tried here
     std::map<std::uint32_t, Touches> sleeping;  // units whose step here was tried, or comes later
                                                 // anyway, and what it touches
+    Clock clock;                                // of the step, once it has ended
     Touches touches;                            // of the step, in this schedule
     Touches earlier;                            // of the step, where its loads returned others
   };
@@ -112,8 +123,18 @@ class Exploration final : public ChoiceScript {
 
   static bool conflict(const Touches& a, const Touches& b);
   void race(std::uint32_t step, std::uint32_t unit);
+  void want(std::uint32_t step, std::uint32_t unit);
+  void end_step();
+  void want_initial(std::uint32_t step);
+  static bool preempts(const Decision& at, std::uint32_t unit) {
+    return at.before != kNone && at.before != unit;
+  }
+  [[nodiscard]] bool bounded() const { return preemptions_ != kUnbounded; }
 
   std::uint32_t stale_loads_;
+  std::uint32_t preemptions_;
+  bool cut_ = false;
+  std::set<std::uint32_t> races_;  // of the running step, with these
   std::vector<Decision> path_;
   std::uint32_t depth_ = 0;  // decisions taken in this schedule
   std::uint32_t step_ = 0;   // index of the newest decision between units, plus one; 0: none

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -134,6 +135,128 @@ TEST(Exploration, ALookBeforeAPollIsAStep) {
     hits.insert(order.front() == '1');
   }
   EXPECT_EQ(hits, (std::set{false, true}));
+}
+
+// Each bound runs exactly what it allows: 0 and 1 store x, then y; what the two orders of each pair
+// can look like with so many preemptions.
+TEST(Exploration, PreemptionsAreBounded) {
+  const Program program{{{1, true}, {2, true}}, {{1, true}, {2, true}}};
+  const auto orders = [&](std::uint32_t bound, bool& cut) {
+    Exploration exploration(0, bound);
+    const auto all = explore(program, exploration);
+    cut = exploration.cut();
+    return std::set(all.begin(), all.end());
+  };
+  bool cut = false;
+  EXPECT_EQ(orders(0, cut), (std::set<std::string>{"0011", "1100"}));
+  EXPECT_TRUE(cut);
+  const std::set<std::string> one = orders(1, cut);
+  EXPECT_TRUE(one.contains("0110"));
+  EXPECT_TRUE(one.contains("1001"));
+  EXPECT_FALSE(one.contains("0101"));  // two
+  EXPECT_TRUE(cut);
+  orders(4, cut);
+  EXPECT_FALSE(cut);
+}
+
+// Only 0's second step and 1's first conflict. That 1 comes between 0's steps takes a preemption;
+// that it comes before both takes none.
+TEST(Exploration, WithoutPreemptionsTheOtherTakesTheWholeTurn) {
+  Exploration exploration(0, 0);
+  const auto orders = explore({{{1, true}, {2, true}}, {{2, false}, {3, true}}}, exploration);
+  EXPECT_EQ(std::set(orders.begin(), orders.end()), (std::set<std::string>{"0011", "1100"}));
+}
+
+// What a schedule does, up to equivalence: the steps that ran, and the order of each two that
+// conflict.
+std::string class_of(const Program& program, const std::string& order) {
+  std::string key = std::to_string(order.size()) + ":";
+  std::vector<std::size_t> at(program.size(), 0);
+  std::vector<std::pair<char, std::size_t>> steps;
+  for (const char unit : order)
+    steps.emplace_back(unit, at[static_cast<std::size_t>(unit - '0')]++);
+  std::set<std::string> pairs;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& first = program[static_cast<std::size_t>(steps[i].first - '0')][steps[i].second];
+    for (std::size_t j = i + 1; j < steps.size(); ++j) {
+      const Step& second = program[static_cast<std::size_t>(steps[j].first - '0')][steps[j].second];
+      if (steps[i].first == steps[j].first || first.cell != second.cell ||
+          (first.bytes & second.bytes) == 0 || (!first.store && !second.store)) {
+        continue;
+      }
+      pairs.insert(std::string{steps[i].first} + std::to_string(steps[i].second) + steps[j].first +
+                   std::to_string(steps[j].second));
+    }
+  }
+  for (const std::string& pair : pairs) key += pair + ' ';
+  return key;
+}
+
+// Every schedule with so many preemptions, one by one.
+struct Brute {
+  const Program& program;
+  std::set<std::string> classes;
+
+  void go(std::vector<std::size_t> at, std::vector<bool> sleeps, std::set<std::uint64_t> stored,
+          const std::string& order, std::uint32_t running, std::uint32_t left) {
+    std::vector<std::uint32_t> candidates;
+    for (std::uint32_t unit = 0; unit < program.size(); ++unit) {
+      if (at[unit] == program[unit].size()) continue;
+      if (sleeps[unit] && !stored.contains(program[unit][at[unit]].cell)) continue;
+      candidates.push_back(unit);
+    }
+    if (candidates.empty()) classes.insert(class_of(program, order));
+    const bool may_go_on = std::ranges::find(candidates, running) != candidates.end();
+    for (const std::uint32_t unit : candidates) {
+      const bool preempts = may_go_on && unit != running;
+      if (preempts && left == 0) continue;
+      auto next_at = at;
+      auto next_sleeps = sleeps;
+      auto next_stored = stored;
+      std::string next_order = order;
+      const Step& step = program[unit][at[unit]];
+      next_sleeps[unit] = step.poll && !stored.contains(step.cell);
+      if (!next_sleeps[unit]) {
+        if (step.store) next_stored.insert(step.cell);
+        ++next_at[unit];
+        next_order += static_cast<char>('0' + unit);
+      }
+      go(next_at, next_sleeps, next_stored, next_order, unit, left - (preempts ? 1 : 0));
+    }
+  }
+};
+
+// Random programs of three units, with and without polls: no class of schedules is missed, with any
+// bound on preemptions.
+TEST(Exploration, FindsEveryClassThatBruteForceFinds) {
+  std::uint32_t state = 1;
+  const auto draw = [&state](std::uint32_t below) {
+    state = state * 1664525u + 1013904223u;
+    return (state >> 16) % below;
+  };
+  for (int i = 0; i < 400; ++i) {
+    Program program(3);
+    for (auto& unit : program) {
+      const std::uint32_t steps = 1 + draw(3);
+      for (std::uint32_t step = 0; step < steps; ++step) {
+        const std::uint64_t cell = 1 + draw(3);
+        const std::uint32_t kind = draw(i % 2 == 0 ? 4 : 5);
+        unit.push_back(kind == 4 ? poll(cell) : Step{cell, kind < 2});
+      }
+    }
+    for (const std::uint32_t bound : {0u, 1u, 2u, Exploration::kUnbounded}) {
+      Brute brute{program, {}};
+      brute.go(std::vector<std::size_t>(3, 0), std::vector<bool>(3, false), {}, "", 99, bound);
+      Exploration exploration(0, bound);
+      std::set<std::string> found;
+      for (const std::string& order : explore(program, exploration)) {
+        found.insert(class_of(program, order));
+      }
+      EXPECT_TRUE(std::ranges::includes(found, brute.classes))
+          << "program " << i << ", bound " << bound << ": " << found.size() << " of "
+          << brute.classes.size();
+    }
+  }
 }
 
 TEST(Exploration, ValuesBranchUpToTheBound) {
