@@ -29,9 +29,14 @@ std::uint32_t index_of(const Thread& thread) {
   return static_cast<std::uint32_t>(thread.id.thread);
 }
 
+void end_phase(Block& block, BulkBarrierState& barrier) {
+  ++barrier.phase;
+  if (barrier.looked_at) ++block.looked_changes;
+}
+
 // True if everything that `wait` is for has happened.
 bool satisfied(const Block& block, std::uint32_t thread, const BulkWait& wait) {
-  if (wait.kind == BulkWait::Kind::kChange) return block.bulk_changes != wait.seen;
+  if (wait.kind == BulkWait::Kind::kChange) return block.looked_changes != wait.seen;
   if (wait.kind == BulkWait::Kind::kBarrier) {
     return (block.bulk_barriers[wait.barrier].phase & 1u) != wait.parity;
   }
@@ -200,16 +205,18 @@ void Scheduler::await_barrier(Thread& self, const void* barrier, std::uint32_t p
 }
 
 // A thread may look at several barriers in turn, and a warp's lanes each at their own before they
-// meet: only when nothing has changed for two looks, so that every lane has looked in between, does
-// the next one wait for a change. None spins, and no look waits for a barrier in particular.
+// meet: only when no barrier that anybody looks at has ended a phase for two looks, so that every
+// lane has looked in between, does the next one wait for such an end. None spins, and no look waits
+// for a barrier in particular.
 bool Scheduler::barrier_passed(Thread& self, const void* barrier, std::uint32_t parity, Site site) {
   constexpr int kIdleLooks = 2;
   preempt(self);
-  const Block& block = *self.warp->block;
+  Block& block = *self.warp->block;
   const BulkWait wait = barrier_wait(self, "barrier_passed", barrier, parity, site);
-  if (self.changes_at_look != block.bulk_changes) self.barrier_looks = 0;
+  block.bulk_barriers[wait.barrier].looked_at = true;
+  if (self.changes_at_look != block.looked_changes) self.barrier_looks = 0;
   if (!satisfied(block, index_of(self), wait)) {
-    self.changes_at_look = block.bulk_changes;
+    self.changes_at_look = block.looked_changes;
     if (self.barrier_looks < kIdleLooks) {
       ++self.barrier_looks;
       switch_out(self);
@@ -217,7 +224,7 @@ bool Scheduler::barrier_passed(Thread& self, const void* barrier, std::uint32_t 
     }
     BulkWait change = wait;
     change.kind = BulkWait::Kind::kChange;
-    change.seen = block.bulk_changes;
+    change.seen = block.looked_changes;
     await_bulk(self, change);
     self.barrier_looks = 0;
     if (!satisfied(block, index_of(self), wait)) return false;
@@ -238,7 +245,7 @@ void Scheduler::arrive_barrier(Thread& self, const void* barrier, Site site) {
                 barrier, state.phase),
          site);
   }
-  ++state.phase;
+  end_phase(block, state);
   model_->barrier_arrived(self.id, index);
   progress();
   wake_bulk_waiters(block);
@@ -323,7 +330,7 @@ void Scheduler::advance_copy(std::size_t index) {
       barrier.missing_bytes -= copy.bytes;
       if (barrier.missing_bytes == 0) {
         barrier.arrived = false;
-        ++barrier.phase;
+        end_phase(block, barrier);
       }
     }
     if (index + 1 != copies_.size()) copies_[index] = std::move(copies_.back());
@@ -334,7 +341,6 @@ void Scheduler::advance_copy(std::size_t index) {
 }
 
 void Scheduler::wake_bulk_waiters(Block& block) {
-  ++block.bulk_changes;
   for (Thread& thread : block.threads) {
     if (thread.state == ThreadState::kBulk &&
         satisfied(block, index_of(thread), thread.bulk_wait)) {

@@ -30,6 +30,7 @@ struct BulkBarrierState {
   std::uint32_t phase = 0;    // phases completed
   std::uint32_t loaded = 0;   // the newest phase that has a load, numbered from 1
   std::uint32_t awaited = 0;  // the newest of them that a thread waited for
+  bool looked_at = false;     // by barrier_passed
 };
 
 // A committed or open group of one thread's stores.
@@ -72,7 +73,7 @@ struct BulkWait {
   std::uint32_t barrier = 0;  // index within the block
   std::uint32_t parity = 0;
   std::uint32_t group = 0;  // kRead, kComplete: this group and all before it
-  std::uint64_t seen = 0;   // kChange: another count of the block's changes than this
+  std::uint64_t seen = 0;   // kChange: another count of looked_changes than this
 };
 
 }  // namespace afdep::emulator

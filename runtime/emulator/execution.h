@@ -109,7 +109,7 @@ struct Block {
   int at_barrier = 0;
   std::vector<BulkBarrierState> bulk_barriers;  // in the order of their initialisation
   std::vector<BulkGroups> bulk_groups;          // by thread
-  std::uint64_t bulk_changes = 0;               // steps of copies, arrivals at barriers
+  std::uint64_t looked_changes = 0;             // ends of phases of barriers that threads look at
   bool released = false;                        // called release_next_kernel
 };
 
