@@ -394,6 +394,8 @@ void Scheduler::raw_access(Thread& self, const void* at, std::uint64_t bytes, bo
   const auto stack = reinterpret_cast<std::uintptr_t>(self.stack.bottom);
   if (address >= stack && address - stack < StackPool::kBytes) return;
   if (is_shared(block, at, bytes)) {
+    // A wait stores nothing: it has ended, and the next one is another, though it may look alike.
+    if (store) self.waiting = false;
     for (std::uint64_t done = 0; done < bytes;) {
       // Neither larger than 16 bytes nor across such a boundary.
       const std::uint64_t size = std::min<std::uint64_t>(bytes - done, 16 - (address + done) % 16);

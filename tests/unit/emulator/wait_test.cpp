@@ -139,6 +139,36 @@ TEST(EmulatorWait, ExpiresInVirtualTimeAndRecordsTheFault) {
   }
 }
 
+// A wait that ended and the next one may be for the same thing of the same peer, in two words: the
+// second has its whole time from its own start on, and no more.
+TEST(EmulatorWait, TheNextWaitThatLooksAlikeIsAnother) {
+  constexpr const char* kWaitsTwice = R"(
+struct Args { afdep::CommonArgs common; uint32_t* flag; uint32_t* out; };
+struct Shared { uint32_t came; };
+extern "C" __global__ void __launch_bounds__(32, 1) twice(const __grid_constant__ Args args) {
+  if (afdep::lane_index() != 0) return;
+  Shared& shared = afdep::shared_memory<Shared>();
+  shared.came = afdep::await_flag(args.common, args.flag, 17, {afdep::kPhaseReply, 3, 5}) ? 1 : 2;
+  const bool both = afdep::await_flag(args.common, args.out + 1, 17, {afdep::kPhaseReply, 3, 5});
+  afdep::store_word(args.out, shared.came + (both ? 0 : 2));
+}
+)";
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    Bench bench(seed, /*stop_on_stall=*/false);
+    const LoadedKernel* twice = bench.kernel("twice", kWaitsTwice);
+    const LoadedKernel* sets = bench.kernel("sets", kSets);
+    Args args = make_args(bench, 1000);
+    const std::uint64_t before = bench->virtual_time();
+    bench.launch(twice, args, {.shared_bytes = 16});
+    Args theirs = args;
+    theirs.out = bench.memory<std::uint32_t>(2);
+    bench.launch(sets, theirs, {.rank = 1}, bench->create_stream().value());
+    bench.run();
+    EXPECT_EQ(args.out[0], 3u);
+    EXPECT_EQ(bench->virtual_time(), before + 1000);
+  }
+}
+
 // Only the nearest end of a wait passes: what it frees may still serve the others.
 TEST(EmulatorWait, ShorterWaitExpiresAlone) {
   // Waits for a flag that never comes, then sets the one that the other rank waits for.
