@@ -138,6 +138,9 @@ void Scheduler::access(Thread& self, AccessKind kind, Scope scope, const void* a
     case AccessKind::kClaim:
       *static_cast<std::uint32_t*>(value) = model_->claim(access) ? 1 : 0;
       break;
+    case AccessKind::kTake:
+      *static_cast<std::uint32_t*>(value) = model_->take(access);
+      break;
     default:
       model_->store(access, value);
       break;

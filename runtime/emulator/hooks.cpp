@@ -153,6 +153,9 @@ void store_relaxed(void* at, std::uint32_t value, Scope scope, Site site) {
 std::uint32_t claim(void* state, Scope scope, Site site) {
   return load<std::uint32_t>(kClaim, state, site, scope);
 }
+std::uint32_t take(void* counter, Scope scope, Site site) {
+  return load<std::uint32_t>(kTake, counter, site, scope);
+}
 void poll_missed(const void* at, std::uint32_t phase, std::uint32_t peer, std::uint32_t item,
                  std::uint32_t seen, std::uint32_t expected, Site /*site*/) {
   Thread& self = *current_thread();
@@ -264,6 +267,7 @@ std::span<const Hook> hooks() {
       hook("afdep_emu_fence_flags", &fence_flags),
       hook("afdep_emu_store_flag", &store_flag),
       hook("afdep_emu_claim", &claim),
+      hook("afdep_emu_take", &take),
       hook("afdep_emu_poll_missed", &poll_missed),
       hook("afdep_emu_init_barrier", &init_barrier),
       hook("afdep_emu_publish_barriers", &publish_barriers),

@@ -25,6 +25,13 @@ class SequentialMemory final : public MemoryModel {
     if (before == 0) write(access, &one);
     return before == 0;
   }
+  std::uint32_t take(const Access& access) override {
+    std::uint32_t before = 0;
+    read(access, &before);
+    const std::uint32_t after = before + 1;
+    write(access, &after);
+    return before;
+  }
 
   // Nothing to order.
   void warp_joined(const ThreadId& /*first*/, bool /*orders_memory*/) override {}

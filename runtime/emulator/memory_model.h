@@ -87,6 +87,8 @@ class MemoryModel {
   virtual void store_relaxed(const Access& access, const void* value) = 0;
   // Takes a word from 0 to 1; true for the one access that did.
   virtual bool claim(const Access& access) = 0;
+  // Adds one to a word and returns what it was.
+  virtual std::uint32_t take(const Access& access) = 0;
 
   // Shared memory is what it looks like; only the order of accesses is of interest.
   virtual void load_shared(const Access& /*access*/) {}

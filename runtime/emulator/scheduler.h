@@ -110,8 +110,9 @@ class Scheduler {
     kStoreFlag,
     kStoreRelaxed,
     kClaim,
+    kTake,
   };
-  // Loads into or stores from `value`; for kClaim it points to a uint32_t result.
+  // Loads into or stores from `value`; for kClaim and kTake it points to a uint32_t result.
   void access(Thread& self, AccessKind kind, Scope scope, const void* at, void* value,
               std::uint32_t bytes, Site site);
   // A load or store that is no call of the device headers: of shared memory, of what is the

@@ -389,6 +389,17 @@ void WeakMemory::store_relaxed(const Access& access, const void* value) {
 }
 
 bool WeakMemory::claim(const Access& access) {
+  return read_modify_write(access,
+                           [](std::uint32_t before) { return before == 0 ? 1U : before; }) == 0;
+}
+
+std::uint32_t WeakMemory::take(const Access& access) {
+  return read_modify_write(access, [](std::uint32_t before) { return before + 1; });
+}
+
+// Returns what was there; where `changed` returns the same, nothing is written.
+std::uint32_t WeakMemory::read_modify_write(const Access& access,
+                                            std::uint32_t (*changed)(std::uint32_t)) {
   ThreadClock& self = clock_of(access.thread);
   Cell& cell = shadow_.cell(access.address);
   const auto [begin, end] = Shadow::units(cell, access.address, access.bytes);
@@ -405,11 +416,11 @@ bool WeakMemory::claim(const Access& access) {
   Message& newest = read_atomic(self, at, access, false, false);
   self.seen = clocks_.join(self.seen, seen_by(newest));
   const Message read = newest;
-  if (read.value[0] != 0) return false;
+  const std::uint32_t value = changed(read.value[0]);
+  if (value == read.value[0]) return read.value[0];
   check_scope_of_store(self, at, *cell.atomics, access);
-  const std::uint32_t one = 1;
-  write_atomic(self, at, access, &one, false, &read);
-  return true;
+  write_atomic(self, at, access, &value, false, &read);
+  return read.value[0];
 }
 
 }  // namespace afdep::emulator

@@ -122,6 +122,7 @@ class WeakMemory final : public MemoryModel {
   void load_relaxed(const Access& access, void* value) override;
   void store_relaxed(const Access& access, const void* value) override;
   bool claim(const Access& access) override;
+  std::uint32_t take(const Access& access) override;
   void load_shared(const Access& access) override;
   void store_shared(const Access& access) override;
   void add_shared(const Access& access) override;
@@ -199,6 +200,7 @@ class WeakMemory final : public MemoryModel {
                      bool store);
   Message& read_atomic(ThreadClock& self, AtomicLocation& at, const Access& access,
                        bool may_be_stale, bool counts_as_use);
+  std::uint32_t read_modify_write(const Access& access, std::uint32_t (*changed)(std::uint32_t));
   void write_atomic(ThreadClock& self, AtomicLocation& at, const Access& access, const void* value,
                     bool releases, const Message* continues, bool behind_fence = false);
   void check_scope_of_load(const ThreadClock& self, const AtomicLocation& at, const Access& access);

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #include "runtime/emulator/fiber.h"
 #include "tests/unit/emulator/bench.h"
@@ -72,6 +73,35 @@ TEST(EmulatorMemory, WordsThatTheHostSharesNeedSystemScope) {
               StartsWith(who + "store" + why + "store_relaxed, afdep/memory.cuh:"));
   EXPECT_THAT(report("if (afdep::claim(args.out)) afdep::trap();"),
               StartsWith(who + "store of 4 bytes of GPU scope at faults of rank 1+0x0"));
+  EXPECT_THAT(report("if (afdep::take(args.out) != 0) afdep::trap();"),
+              StartsWith(who + "store of 4 bytes of GPU scope at faults of rank 1+0x0"));
+}
+
+// 3 blocks of 32 lanes, each lane twice: 192 numbers, each once.
+TEST(EmulatorMemory, ACounterGivesEachNumberOnce) {
+  constexpr const char* kBody = R"(
+struct Args { uint32_t* out; };
+extern "C" __global__ void __launch_bounds__(32, 1) takes(const __grid_constant__ Args args) {
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t number = afdep::take(args.out);
+    afdep::store_word(reinterpret_cast<uint8_t*>(args.out + 1 + number),
+                      1 + afdep::block_index() * 32 + afdep::lane_index());
+  }
+}
+)";
+  Bench bench;
+  const LoadedKernel* kernel = bench.kernel("takes", kBody);
+  auto* const out = bench.memory<std::uint32_t>(1 + 192);
+  bench.launch(kernel, Out{out}, {.grid = 3});
+  bench.run();
+  EXPECT_EQ(out[0], 192u);
+  std::map<std::uint32_t, int> numbers_of;
+  for (int i = 1; i <= 192; ++i) ++numbers_of[out[i]];
+  EXPECT_EQ(numbers_of.size(), 96U);
+  for (const auto& [lane, numbers] : numbers_of) {
+    EXPECT_TRUE(lane >= 1 && lane <= 96) << lane;
+    EXPECT_EQ(numbers, 2) << lane;
+  }
 }
 
 TEST(EmulatorMemory, UntouchedPagesAreFree) {

@@ -132,6 +132,17 @@ AFDEP_DEVICE bool claim(uint32_t* state) {
   return before == 0;
 }
 
+// Takes the next number from a counter in this GPU's own memory. Who gets which is a matter of
+// time: fit for sharing out work, not for choosing a place.
+AFDEP_DEVICE uint32_t take(uint32_t* counter) {
+  uint32_t taken;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], 1;"
+               : "=r"(taken)
+               : "l"(counter)
+               : "memory");
+  return taken;
+}
+
 // Polls of a wait between two looks at the clock and the abort word: a look costs a trip to device
 // memory.
 constexpr uint32_t kPollsPerLook = 256;

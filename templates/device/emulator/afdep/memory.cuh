@@ -29,6 +29,7 @@ uint32_t afdep_emu_load_relaxed(const void* at, uint8_t scope);
 uint32_t afdep_emu_load_abort(const void* at);
 void afdep_emu_store_relaxed(void* at, uint32_t value, uint8_t scope);
 uint32_t afdep_emu_claim(void* state, uint8_t scope);
+uint32_t afdep_emu_take(void* counter, uint8_t scope);
 void afdep_emu_poll_missed(const void* at, uint32_t phase, uint32_t peer, uint32_t item,
                            uint32_t seen, uint32_t expected);
 }
@@ -109,6 +110,12 @@ AFDEP_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
 // True for the one thread of this GPU that takes `state`, in its own memory, from 0 to 1.
 AFDEP_DEVICE bool claim(uint32_t* state) {
   return afdep_emu_claim(state, AFDEP_EMU_GPU_SCOPE) != 0;
+}
+
+// Takes the next number from a counter in this GPU's own memory. Who gets which is a matter of
+// time: fit for sharing out work, not for choosing a place.
+AFDEP_DEVICE uint32_t take(uint32_t* counter) {
+  return afdep_emu_take(counter, AFDEP_EMU_GPU_SCOPE);
 }
 
 // Polls of a wait between two looks at the clock and the abort word: virtual time costs nothing to
