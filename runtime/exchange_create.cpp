@@ -135,8 +135,11 @@ Result<void> Buffer::State::allocate(const BufferOptions& options) {
 }
 
 Result<void> Buffer::State::start_generations(std::uint32_t before_first) {
-  const Control control{
-      .started = before_first, .finished = before_first, .abort = 0, .route_claimed = 0};
+  const Control control{.started = before_first,
+                        .finished = before_first,
+                        .abort = 0,
+                        .route_claimed = 0,
+                        .units_taken = 0};
   AFDEP_RETURN_IF_FAILED(backend.copy_to_device(common.control, &control, sizeof(control)));
   // Done words in this rank's window, as if every peer had finished the generation before the
   // first.

@@ -25,7 +25,10 @@ inline constexpr int kMaxTableBatch = 4;       // table, count or choice packets
 inline constexpr int kMaxRouteBatch = 4;       // ids and weights of a lane in flight
 inline constexpr int kGroupUnits = 4;          // that a warp of a bulk receive takes at once
 inline constexpr int kFewUnits = 6;            // up to so many it takes all at once
-inline constexpr int kMailSlots = 8;           // of a warp of a bulk dispatch or reply
+inline constexpr int kSharingUnits = 3;        // from so many a warp on CTAs share the last units:
+inline constexpr int kFewShared = 8;           // one in so many where they are few,
+inline constexpr int kManyShared = 4;          // or where they are not
+inline constexpr int kMaxMailSlots = 8;        // of a warp of a bulk dispatch or reply
 // A row is spread over CTAs while its bucket's rows make no more of them: so few that with all
 // ranks on one GPU kernels may still launch early (runtime/residency.cpp).
 inline constexpr int kSpreadCtas = 16;
@@ -72,8 +75,9 @@ class BucketKernels {
     int slices = 0;  // of one source
     BulkShape copy;  // dispatch
     std::int64_t dispatch_shared_bytes = 0;
-    std::int64_t blocks = 0;  // receive
-    std::int64_t own_units = 0;
+    std::int64_t blocks = 0;       // receive
+    std::int64_t block_units = 0;  // a CTA's part of all
+    std::int64_t own_units = 0;    // those of it that no other CTA takes
     int group_units = 1;
     std::int64_t single_own = 0;
     bool wide_prefix = false;
@@ -83,6 +87,7 @@ class BucketKernels {
     [[nodiscard]] std::int64_t expand_ring_bytes(int top_k) const {
       return expand.ring_bytes + std::int64_t{8 + 4 * top_k} * expand.warps * expand.stages;
     }
+    [[nodiscard]] bool shares_units() const { return own_units < block_units; }
     [[nodiscard]] int segment_tokens() const { return ceil_div(slice_tokens, copy.warps); }
   };
   [[nodiscard]] BulkPlan bulk_plan() const;

@@ -1,5 +1,7 @@
 // Kernels that move rows through rings of shared-memory stages.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <string>
 
 #include <fmt/format.h>
@@ -12,8 +14,17 @@ namespace {
 // What a bulk kernel's barriers and work items take at most beside its tables.
 constexpr std::int64_t barrier_bytes() { return 12 * 4 * (8 + 4 * 32); }
 
+// Slots of a mailbox: one for each item that its warp is likely to have and one for the last, to a
+// number that divides well. Barriers are initialised one by one, two a slot, before a kernel
+// begins.
+std::int64_t mail_slots(std::int64_t items, int warps) {
+  const std::int64_t each = ceil_div<std::int64_t>(items, warps) + 1;
+  if (each >= kMaxMailSlots) return kMaxMailSlots;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(each)));
+}
+
 // Mail of that many warps: two barriers and a word a slot.
-constexpr std::int64_t mail_bytes(int warps) { return std::int64_t{24} * kMailSlots * warps; }
+constexpr std::int64_t mail_bytes(int warps) { return std::int64_t{24} * kMaxMailSlots * warps; }
 
 constexpr std::int64_t align(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -53,7 +64,8 @@ Kernel BucketKernels::dispatch_bulk() const {
            "ids of a lane in flight")
       .add("kSliceTokens", bulk.slice_tokens,
            fmt::format("{} tokens over {} CTAs", request_.bucket, bulk.slices))
-      .add("kMailSlots", kMailSlots, "rows of a warp arrived and not yet flagged, at most")
+      .add("kMailSlots", mail_slots(bulk.slice_tokens, bulk.copy.warps),
+           "rows of a warp arrived and not yet flagged, at most")
       .add("kCountPackets", count_packets(plan_.local_experts()),
            "of a slice for one worker: six experts each");
   add_inbox(kernel, plan_.ffn, "counts", "Counts", "Source", constants);
@@ -106,8 +118,12 @@ Result<Kernel> BucketKernels::receive_bulk() const {
       .add("kSourceSlices", bulk.slices, "dispatch CTAs of a source")
       .add("kSliceTokens", bulk.slice_tokens, "tokens of one of them")
       .add("kOwnUnits", bulk.own_units,
-           fmt::format("{} sources x {} slices of tokens over {} CTAs", plan_.attention_ranks,
-                       bulk.slices, bulk.blocks))
+           bulk.shares_units()
+               ? fmt::format("of {} a CTA ({} slices x {} tokens / {}); it shares the others",
+                             bulk.block_units, plan_.attention_ranks * bulk.slices,
+                             bulk.slice_tokens, bulk.blocks)
+               : fmt::format("{} slices x {} tokens over {} CTAs",
+                             plan_.attention_ranks * bulk.slices, bulk.slice_tokens, bulk.blocks))
       .add("kGroupUnits", bulk.group_units, "that a warp takes at once")
       .add("kSingleOwn", bulk.single_own, "from here on it takes one, so that warps end together")
       .add("kWidePrefix", bulk.wide_prefix ? 1 : 0, "counts of more than 16 bits");
@@ -140,7 +156,9 @@ Result<Kernel> BucketKernels::receive_bulk() const {
   add_inbox(kernel, plan_.ffn, "row_flags", "Flags", "Source", constants);
   add_units(constants);
   kernel.constants = constants.take();
-  kernel.structure = {{"zero_padding", plan_.zero_padding}, {"reply_by_slot", reply_by_slot()}};
+  kernel.structure = {{"zero_padding", plan_.zero_padding},
+                      {"reply_by_slot", reply_by_slot()},
+                      {"shares_units", bulk.shares_units()}};
   kernel.steps.push_back(await("counts", "read the counts of every slice"));
   kernel.steps.push_back(step(StepKind::kCompute, "place the experts, publish ends and counts"));
   kernel.steps.push_back(await("choices", "read the choices of this CTA's units"));
@@ -177,7 +195,9 @@ Kernel BucketKernels::reply_bulk() const {
   add_lane_pieces(chunk, constants);
   constants.add("kPieces", chunk.pieces, "of a row")
       .add("kPieceBytes", chunk.lane_vectors * 512, "32 lanes x kLaneVectors x 16")
-      .add("kMailSlots", kMailSlots, "replies of a warp stored and not yet flagged, at most")
+      .add("kMailSlots",
+           mail_slots(ceil_div<std::int64_t>(units() * chunk.pieces, kernel.grid), ring.warps),
+           "replies of a warp stored and not yet flagged, at most")
       .add("kSharedBytes", kernel.shared_bytes, "rings and mail")
       .add("kUnits", units(),
            fmt::format("{} sources x {} tokens", plan_.attention_ranks, request_.bucket))
@@ -191,6 +211,7 @@ Kernel BucketKernels::reply_bulk() const {
       {"reply_by_slot", reply_by_slot()},
       {"has_view", plan_.has_view},
       {"done_block", false},
+      {"shares_units", bulk_plan().shares_units()},
       {"whole_rows", chunk.pieces == 1 && plan_.row_bytes == chunk.lane_vectors * 512}};
   kernel.steps.push_back(
       publish("replies", "sum each token's rows in top-k order and send the sum back"));
@@ -213,19 +234,26 @@ BucketKernels::BulkPlan BucketKernels::bulk_plan() const {
   bulk.blocks = std::min<std::int64_t>(request_.ffn_sms, units());
   const std::int64_t local = plan_.local_experts();
   const std::int64_t slices = std::int64_t{plan_.attention_ranks} * bulk.slices;
-  bulk.own_units = ceil_div<std::int64_t>(slices * bulk.slice_tokens, bulk.blocks);
+  bulk.block_units = ceil_div<std::int64_t>(slices * bulk.slice_tokens, bulk.blocks);
   bulk.wide_prefix = units() > 0xffff;
   const std::int64_t tables =
       align(4 * local * 2 + 4 * std::max<std::int64_t>(kBulkThreads, local) +
             slices * (bulk.wide_prefix ? 24 : 12) * count_packets(plan_.local_experts()) +
-            8 * bulk.own_units * plan_.top_k);
+            8 * (bulk.block_units + kBulkThreads / 32) * plan_.top_k);
   bulk.expand = bulk_shape(plan_.row_bytes, tables + barrier_bytes());
   // Few units a warp: all at once, so that it may take whichever comes first. Else some, and one by
   // one at the end, so that warps end together.
   const auto warp_units =
-      static_cast<int>(ceil_div<std::int64_t>(bulk.own_units, bulk.expand.warps));
+      static_cast<int>(ceil_div<std::int64_t>(bulk.block_units, bulk.expand.warps));
   const bool few = warp_units <= kFewUnits;
-  bulk.group_units = few ? warp_units : kGroupUnits;
+  // Shared units cost a trip to memory for the number and one for the choices: too much where a
+  // warp has one or two in all.
+  const bool shares = !plan_.ablation.separate_epilogues && warp_units >= kSharingUnits;
+  bulk.own_units =
+      bulk.block_units - (shares ? bulk.block_units / (few ? kFewShared : kManyShared) : 0);
+  bulk.group_units =
+      few ? static_cast<int>(ceil_div<std::int64_t>(bulk.own_units, bulk.expand.warps))
+          : kGroupUnits;
   bulk.single_own = few ? bulk.own_units : bulk.own_units - 3 * bulk.expand.warps;
   bulk.receive_shared_bytes = bulk.expand_ring_bytes(plan_.top_k) + tables + 256;
   return bulk;

@@ -247,6 +247,7 @@ Kernel BucketKernels::reply() const {
                       {"done_block", done_block > 0}};
   if (chunked) {
     kernel.structure["has_view"] = plan_.has_view;
+    kernel.structure["shares_units"] = bulk() && bulk_plan().shares_units();  // by its receive
   } else {
     kernel.structure["early_look"] = early_look();
   }

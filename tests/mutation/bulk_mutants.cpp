@@ -94,6 +94,30 @@ void add_bulk(std::vector<Mutant>& all) {
        {{"ffn_reply", "sync_warp();  // all lanes' stores come before lane 0's arrival", ""}});
   bulk("bulk_reply_takes_units_twice", Rule::kSlot,
        {{"ffn_reply", "shared.next_unit = cfg::kSumWarps;", "shared.next_unit = 0;"}});
+  bulk("bulk_shared_units_are_not_given_back", Rule::kReuse,
+       {{"ffn_reply", "store_relaxed(&args.common.control->units_taken, 0);", ""}});
+  bulk(
+      "bulk_shared_units_are_taken_twice", Rule::kSlot,
+      {{"ffn_receive", "if (lane_index() == 0) taken = take(&args.common.control->units_taken);",
+        "if (lane_index() == 0) {\n      taken = load_relaxed(&args.common.control->units_taken);\n"
+        "      store_relaxed(&args.common.control->units_taken, taken + 1);\n    }"}});
+  bulk("bulk_first_shared_unit_is_owned", Rule::kSlot,
+       {{"ffn_receive", "cfg::kOwnUnits * cfg::kBlocks + static_cast<int>(shuffle(taken, 0))",
+         "cfg::kOwnUnits * cfg::kBlocks - 1 + static_cast<int>(shuffle(taken, 0))"}});
+  bulk("bulk_last_shared_unit_is_forgotten", Rule::kData,
+       {{"ffn_receive", "if (shared_number >= kNumbers) return kNoUnit;",
+         "if (shared_number >= kNumbers - 1) return kNoUnit;"}});
+  bulk("bulk_shared_choices_before_they_are_seen", Rule::kOrder,
+       {{"ffn_receive", "sync_warp();  // the other lanes' choices", ""}});
+  bulk("bulk_shared_choices_while_they_are_read", Rule::kOrder,
+       {{"ffn_receive",
+         "sync_warp();  // all lanes are done with the choices of the shared unit before", ""}});
+  bulk("bulk_warps_have_one_shared_unit", Rule::kOrder,
+       {{"ffn_receive", "const int own = cfg::kOwnUnits + warp;",
+         "const int own = cfg::kOwnUnits;"}});
+  bulk("bulk_numbers_skip_slices", Rule::kSlot,
+       {{"ffn_receive", "unit.slice = (number + of_slice) % kSlices;",
+         "unit.slice = (number + number) % kSlices;"}});
   bulk("bulk_receive_stores_to_rows_unseen", Rule::kOrder,
        {{"ffn_receive", "sync_warp();  // lane 0 sees where the row goes", ""}});
   bulk("bulk_rows_are_not_complete_at_the_end", Rule::kOrder,

@@ -64,7 +64,7 @@ kernel: {num_sms: 4, protocol: flag_in_data}
 name: bulk
 model: {hidden_size: 64, num_experts: 8, top_k: 3}
 topology: {ratio: "2A2F"}
-capacity: {tokens_per_rank: 48, buckets: [48]}
+capacity: {tokens_per_rank: 64, buckets: [64]}
 kernel: {num_sms: 4, protocol: bulk}
 )"},
                             VictimSpec{kReverted, "2A2F reverted", R"(schema_version: 1

@@ -29,7 +29,7 @@ enum Victim : std::uint8_t {
   kTwoByTwo = 1,   // 2A2F: packets in a small bucket, chunks in a large one; aligned, zero padding
   kView = 2,       // 2A1F: one worker, so a view
   kSlots = 4,      // 1A4F, K = 2: replies by slot
-  kBulk = 8,       // 2A2F: bulk copies
+  kBulk = 8,       // 2A2F: bulk copies, enough for CTAs to share units
   kWide = 16,      // 2A2F: rows that two warps share
   kReverted = 32,  // 2A2F: every improvement reverted, packets and chunks
   kEarly = 64,  // 2A2F: a table that a warp ranks, rows that CTAs share, blocks for ends and done

@@ -51,7 +51,7 @@ TEST(ManifestText, ParsesWhatItPrints) {
 
 TEST(ManifestText, KeysAreSortedAndIndentedByTwo) {
   const std::string text = print(sample_bundle().manifest());
-  EXPECT_TRUE(text.starts_with("{\n  \"abi_version\": 1,\n  \"afdep_version\": \"" AFDEP_VERSION
+  EXPECT_TRUE(text.starts_with("{\n  \"abi_version\": 2,\n  \"afdep_version\": \"" AFDEP_VERSION
                                "\",\n  \"attention\": {\n    \"window\": ["))
       << text.substr(0, 200);
   EXPECT_TRUE(text.ends_with("\n}\n"));
@@ -97,8 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "error[E802]: the bundle has format version 7, this runtime has 2"},
         Damage{"AbiVersion",
-               [](std::string& text) { replace(text, "\"abi_version\": 1", "\"abi_version\": 9"); },
-               "error[E802]: the bundle has ABI version 9, this runtime has 1"},
+               [](std::string& text) { replace(text, "\"abi_version\": 2", "\"abi_version\": 9"); },
+               "error[E802]: the bundle has ABI version 9, this runtime has 2"},
         Damage{"AfdepVersion",
                [](std::string& text) {
                  replace(text, "\"afdep_version\": \"" AFDEP_VERSION "\"",
@@ -197,7 +197,7 @@ TEST(MakeBundle, FillsVersionsAndFiles) {
   const Bundle bundle = sample_bundle();
   const Manifest& manifest = bundle.manifest();
   EXPECT_EQ(manifest.afdep_version, AFDEP_VERSION);
-  EXPECT_EQ(manifest.abi_version, 1);
+  EXPECT_EQ(manifest.abi_version, 2);
   // plan.txt, nine sources and nine cubins for each of two archs.
   EXPECT_EQ(manifest.files.size(), 1U + 9U + 18U);
   EXPECT_EQ(manifest.files.front().path, "bin/sm_100a/afdep_sample_collect_b2.cubin");

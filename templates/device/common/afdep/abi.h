@@ -6,7 +6,7 @@
 
 namespace afdep {
 
-constexpr int kAbiVersion = 1;
+constexpr int kAbiVersion = 2;
 constexpr int kMaxRanks = 64;
 
 // Generation words of one rank, in its own device memory. A graph replay advances them without the
@@ -19,8 +19,9 @@ struct Control {
   uint32_t finished;       // generation of the newest second kernel
   uint32_t abort;          // nonzero: every wait of this rank gives up at its next look
   uint32_t route_claimed;  // nonzero: a thread has taken the route record of this exchange
+  uint32_t units_taken;    // of those that the blocks of a bulk receive share out; reply clears it
 };
-static_assert(sizeof(Control) == 16, "Control is read by the host");
+static_assert(sizeof(Control) == 20, "Control is read by the host");
 
 // Where in an exchange a wait stands.
 enum Phase : uint32_t {

@@ -55,8 +55,10 @@ AFDEP_DEVICE void flag_mail(Box (&boxes)[kSenders], const Flag& flag) {
     uint32_t filled = taken;
     if (open) {
       Box& box = boxes[lane_index()];
-      // At most all slots: the sender fills none again before it has been emptied.
-      while (barrier_passed(box.filled[filled % Box::kSlots], filled / Box::kSlots & 1u)) ++filled;
+      while (filled - taken < Box::kSlots &&
+             barrier_passed(box.filled[filled % Box::kSlots], filled / Box::kSlots & 1u)) {
+        ++filled;
+      }
     }
     if (ballot(filled != taken) == 0) continue;
     fence_flags();

@@ -215,15 +215,31 @@ struct UnitChoices {
   uint32_t weight[kUnits][kTopK];  // FP32 bits
 };
 
-// By the whole block: waits for the choices of its units. token_at(own): the first packet of own
-// unit `own`, null if there is no such unit; whose(own): what a fault record says of it. A packet
-// whose wait gave up names no expert.
-template <int kThreads, int kBatch, typename Choices, typename TokenAt, typename Whose>
+// A packet of choices of unit `own` has come: number i of kTokenPackets.
+template <typename Choices>
+AFDEP_DEVICE void take_choices(Choices& choices, int own, int i, const Packet& packet) {
+  constexpr int kPackedPackets = choice_packets(Choices::kTopK) / 2;
+  const bool weights = i >= kPackedPackets;
+  const int first = i % kPackedPackets * kPacketChoices;
+#pragma unroll
+  for (int j = 0; j < kPacketChoices; ++j) {
+    if (first + j >= Choices::kTopK) continue;
+    if (weights) {
+      choices.weight[own][first + j] = packet.word[j];
+    } else {
+      choices.packed[own][first + j] = packet.word[j];
+    }
+  }
+}
+
+// By the whole block: waits for the choices of its first kUnits units. token_at(own): the first
+// packet of own unit `own`, null if there is no such unit; whose(own): what a fault record says of
+// it. A packet whose wait gave up names no expert.
+template <int kUnits, int kThreads, int kBatch, typename Choices, typename TokenAt, typename Whose>
 AFDEP_DEVICE void read_choices(const CommonArgs& args, uint32_t generation, const TokenAt& token_at,
                                const Whose& whose, Choices& own) {
   constexpr int kTokenPackets = choice_packets(Choices::kTopK);
-  constexpr int kPackedPackets = kTokenPackets / 2;
-  read_packets<Choices::kUnits * kTokenPackets, kThreads, kBatch>(
+  read_packets<kUnits * kTokenPackets, kThreads, kBatch>(
       args, generation,
       [&](int i) -> const uint8_t* {
         const uint8_t* const token = token_at(i / kTokenPackets);
@@ -231,19 +247,17 @@ AFDEP_DEVICE void read_choices(const CommonArgs& args, uint32_t generation, cons
       },
       [&](int i) { return whose(i / kTokenPackets); },
       [&](int i, const Packet& packet) {
-        const int unit = i / kTokenPackets;
-        const bool weights = i % kTokenPackets >= kPackedPackets;
-        const int first = i % kPackedPackets * kPacketChoices;
-#pragma unroll
-        for (int j = 0; j < kPacketChoices; ++j) {
-          if (first + j >= Choices::kTopK) continue;
-          if (weights) {
-            own.weight[unit][first + j] = packet.word[j];
-          } else {
-            own.packed[unit][first + j] = packet.word[j];
-          }
-        }
+        take_choices(own, i / kTokenPackets, i % kTokenPackets, packet);
       });
+}
+
+// By one warp: the same of one unit, whose first packet is at `token`. A warp barrier must follow.
+template <typename Choices>
+AFDEP_DEVICE void read_choices_of(const CommonArgs& args, uint32_t generation, const uint8_t* token,
+                                  const Awaited& whose, int own, Choices& choices) {
+  for (int i = lane_index(); i < choice_packets(Choices::kTopK); i += 32) {
+    take_choices(choices, own, i, await_packet(args, token + i * kPacketBytes, generation, whose));
+  }
 }
 
 // Whether own unit `own` chose one of the local experts, as far as all its choices came.

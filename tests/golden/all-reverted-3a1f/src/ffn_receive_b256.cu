@@ -19,10 +19,10 @@ constexpr int kBoundThreads = 640;              // launched with 384; one bound 
 constexpr int kBlocksPerSm = 1;                 // leaves 96 registers a thread
 constexpr int kBlocks = 24;                     // CTAs
 constexpr int kRowWords = 1024;                 // two BF16 elements a word
-constexpr int64_t kSharedBytes = 23936;         // the prefix table
+constexpr int64_t kSharedBytes = 24704;         // the prefix table
 constexpr int kSourceSlices = 24;               // dispatch CTAs of a source
 constexpr int kSliceTokens = 11;                // tokens of one of them
-constexpr int kOwnUnits = 33;                   // 3 sources x 24 slices of tokens over 24 CTAs
+constexpr int kOwnUnits = 33;                   // 72 slices x 11 tokens over 24 CTAs
 constexpr int kGroupUnits = 3;                  // that a warp takes at once
 constexpr int kSingleOwn = 33;                  // from here on it takes one, so that warps end together
 constexpr int kWidePrefix = 0;                  // counts of more than 16 bits
@@ -89,8 +89,10 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const uint8_t* const choices =
       args.common.window + cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes;
-  // Own unit i of a block is number i * kBlocks + block_index() of all, and number n is token
-  // n / slices of slice n % slices: about the order in which rows arrive.
+  // Units are numbered about in the order in which their rows arrive: number n is token n / slices of
+  // a slice, and each number stands for another slice than the one before. The blocks own the first
+  // numbers in turn, so that each has some of every slice, whose last may be empty; any that are
+  // left are shared.
   constexpr int kSlices = cfg::kSources * cfg::kSourceSlices;
   struct Unit {
     int slice;  // of all sources
@@ -98,34 +100,37 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     int token;    // of the source
     bool exists;  // slices and buckets need not divide alike
   };
-  const auto unit_of = [](int own) {
-    const int number = own * cfg::kBlocks + block_index();
-    Unit unit;
-    unit.slice = number % kSlices;
-    unit.source = unit.slice / cfg::kSourceSlices;
+  constexpr int kNumbers = kSlices * cfg::kSliceTokens;
+  constexpr int kNoUnit = -1;
+  constexpr int shared_number = kNumbers;  // none is shared
+  // own: of this block's own units; above them, and there are none, the warp's shared unit.
+  const auto unit_of = [&](int own) {
+    const int number = own < cfg::kOwnUnits ? own * cfg::kBlocks + block_index() : shared_number;
     const int of_slice = number / kSlices;
+    Unit unit;
+    unit.slice = (number + of_slice) % kSlices;
+    unit.source = unit.slice / cfg::kSourceSlices;
     unit.token = unit.slice % cfg::kSourceSlices * cfg::kSliceTokens + of_slice;
-    unit.exists = own < cfg::kOwnUnits && of_slice < cfg::kSliceTokens &&
-                  unit.token < cfg::kBucket;
+    unit.exists = own != kNoUnit && of_slice < cfg::kSliceTokens && unit.token < cfg::kBucket;
     return unit;
   };
   read_counts<cfg::kSourceSlices, cfg::kThreads, cfg::kCountBatch>(
       args.common, args.common.window + cfg::kCountsOffset + half * cfg::kCountsHalfBytes,
       cfg::kCountsSourceBytes, generation, shared.prefix);
-  read_choices<cfg::kThreads, cfg::kChoiceBatch>(
+  const auto choices_of = [&](const Unit& unit) {
+    return choices + unit.source * cfg::kChoicesSourceBytes + unit.token * cfg::kChoicesTokenBytes;
+  };
+  const auto awaited_choices = [](const Unit& unit) {
+    return Awaited{kPhaseTable, static_cast<uint32_t>(unit.source),
+                   static_cast<uint32_t>(unit.slice % cfg::kSourceSlices)};
+  };
+  read_choices<cfg::kOwnUnits, cfg::kThreads, cfg::kChoiceBatch>(
       args.common, generation,
       [&](int own) -> const uint8_t* {
         const Unit unit = unit_of(own);
-        if (!unit.exists) return nullptr;
-        return choices + unit.source * cfg::kChoicesSourceBytes +
-               unit.token * cfg::kChoicesTokenBytes;
+        return unit.exists ? choices_of(unit) : nullptr;
       },
-      [&](int own) {
-        const Unit unit = unit_of(own);
-        return Awaited{kPhaseTable, static_cast<uint32_t>(unit.source),
-                       static_cast<uint32_t>(unit.slice % cfg::kSourceSlices)};
-      },
-      shared.choices);
+      [&](int own) { return awaited_choices(unit_of(own)); }, shared.choices);
   if (thread_index() == 0) shared.next_own = 0;
   sync_block();
   sum_parts(shared.prefix);
@@ -171,14 +176,15 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   // A warp takes kGroupUnits own units at once, one where few are left, and looks out for all of
   // them: lane u for the u-th.
   int group = cfg::kGroupUnits;
-  const auto take_group = [&]() {
+  const auto take_own = [&]() {
     uint32_t taken = 0;
     if (lane_index() == 0) taken = take_shared(shared.next_own, static_cast<uint32_t>(group));
-    return static_cast<int>(shuffle(taken, 0));
+    const int first = static_cast<int>(shuffle(taken, 0));
+    return first < cfg::kOwnUnits ? first : kNoUnit;
   };
 #pragma unroll 1
-  for (int first = take_group(); first < cfg::kOwnUnits; first = take_group()) {
-    const int watching = lane_index() < group ? first + lane_index() : cfg::kOwnUnits;
+  for (int first = take_own(); first != kNoUnit; first = take_own()) {
+    const int watching = lane_index() < group ? first + lane_index() : kNoUnit;
     const Unit watched = unit_of(watching);
     uint32_t left = lanes_that(watched.exists);
     const uint32_t local =

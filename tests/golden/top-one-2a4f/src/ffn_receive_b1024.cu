@@ -23,15 +23,15 @@ constexpr int kWarps = 5;                       // each moves rows through a rin
 constexpr int kStages = 4;                      // of a ring, a row each
 constexpr int kLead = 2;                        // rows on their way in while an older one goes out
 constexpr int64_t kRowBytes = 10240;            // 5120 x bf16
-constexpr int64_t kSharedBytes = 210416;        // rings and the prefix table
+constexpr int64_t kSharedBytes = 210512;        // rings and the prefix table
 constexpr int kSourceSlices = 16;               // dispatch CTAs of a source
 constexpr int kSliceTokens = 64;                // tokens of one of them
-constexpr int kOwnUnits = 128;                  // 2 sources x 16 slices of tokens over 16 CTAs
+constexpr int kOwnUnits = 96;                   // of 128 a CTA (32 slices x 64 tokens / 16); it shares the others
 constexpr int kGroupUnits = 4;                  // that a warp takes at once
-constexpr int kSingleOwn = 113;                 // from here on it takes one, so that warps end together
+constexpr int kSingleOwn = 81;                  // from here on it takes one, so that warps end together
 constexpr int kWidePrefix = 0;                  // counts of more than 16 bits
 constexpr int kCountBatch = 2;                  // count packets of a lane in flight, of 192 in all
-constexpr int kChoiceBatch = 2;                 // choice packets of a lane in flight, of 256 in all
+constexpr int kChoiceBatch = 2;                 // choice packets of a lane in flight, of 192 in all
 constexpr int64_t kCountsOffset = 45465600;     // region counts of this rank's window
 constexpr int64_t kCountsHalfBytes = 3072;      // by generation parity
 constexpr int64_t kCountsSourceBytes = 1536;    // 16 items of 96 bytes
@@ -54,7 +54,7 @@ struct Shared {
   alignas(128) uint8_t stage[cfg::kWarps][cfg::kStages][cfg::kRowBytes];
   BulkBarrier loaded[cfg::kWarps][cfg::kStages];
   int32_t row[cfg::kWarps][cfg::kStages][cfg::kTopK];  // where the row in the stage goes
-  UnitChoices<cfg::kOwnUnits, cfg::kTopK> choices;
+  UnitChoices<cfg::kOwnUnits + cfg::kWarps, cfg::kTopK> choices;  // and each warp's shared unit
   PrefixTable<cfg::kLocalExperts, cfg::kSources * cfg::kSourceSlices, cfg::kThreads,
               cfg::kWidePrefix>
       prefix;
@@ -76,8 +76,10 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   const int first_expert = static_cast<int>(args.common.index) * cfg::kLocalExperts;
   const uint8_t* const choices =
       args.common.window + cfg::kChoicesOffset + half * cfg::kChoicesHalfBytes;
-  // Own unit i of a block is number i * kBlocks + block_index() of all, and number n is token
-  // n / slices of slice n % slices: about the order in which rows arrive.
+  // Units are numbered about in the order in which their rows arrive: number n is token n / slices of
+  // a slice, and each number stands for another slice than the one before. The blocks own the first
+  // numbers in turn, so that each has some of every slice, whose last may be empty; any that are
+  // left are shared.
   constexpr int kSlices = cfg::kSources * cfg::kSourceSlices;
   struct Unit {
     int slice;  // of all sources
@@ -85,34 +87,37 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
     int token;    // of the source
     bool exists;  // slices and buckets need not divide alike
   };
-  const auto unit_of = [](int own) {
-    const int number = own * cfg::kBlocks + block_index();
-    Unit unit;
-    unit.slice = number % kSlices;
-    unit.source = unit.slice / cfg::kSourceSlices;
+  constexpr int kNumbers = kSlices * cfg::kSliceTokens;
+  constexpr int kNoUnit = -1;
+  int shared_number = kNumbers;  // of the shared unit that this warp has
+  // own: of this block's own units; above them, and there are none, the warp's shared unit.
+  const auto unit_of = [&](int own) {
+    const int number = own < cfg::kOwnUnits ? own * cfg::kBlocks + block_index() : shared_number;
     const int of_slice = number / kSlices;
+    Unit unit;
+    unit.slice = (number + of_slice) % kSlices;
+    unit.source = unit.slice / cfg::kSourceSlices;
     unit.token = unit.slice % cfg::kSourceSlices * cfg::kSliceTokens + of_slice;
-    unit.exists = own < cfg::kOwnUnits && of_slice < cfg::kSliceTokens &&
-                  unit.token < cfg::kBucket;
+    unit.exists = own != kNoUnit && of_slice < cfg::kSliceTokens && unit.token < cfg::kBucket;
     return unit;
   };
   read_counts<cfg::kSourceSlices, cfg::kThreads, cfg::kCountBatch>(
       args.common, args.common.window + cfg::kCountsOffset + half * cfg::kCountsHalfBytes,
       cfg::kCountsSourceBytes, generation, shared.prefix);
-  read_choices<cfg::kThreads, cfg::kChoiceBatch>(
+  const auto choices_of = [&](const Unit& unit) {
+    return choices + unit.source * cfg::kChoicesSourceBytes + unit.token * cfg::kChoicesTokenBytes;
+  };
+  const auto awaited_choices = [](const Unit& unit) {
+    return Awaited{kPhaseTable, static_cast<uint32_t>(unit.source),
+                   static_cast<uint32_t>(unit.slice % cfg::kSourceSlices)};
+  };
+  read_choices<cfg::kOwnUnits, cfg::kThreads, cfg::kChoiceBatch>(
       args.common, generation,
       [&](int own) -> const uint8_t* {
         const Unit unit = unit_of(own);
-        if (!unit.exists) return nullptr;
-        return choices + unit.source * cfg::kChoicesSourceBytes +
-               unit.token * cfg::kChoicesTokenBytes;
+        return unit.exists ? choices_of(unit) : nullptr;
       },
-      [&](int own) {
-        const Unit unit = unit_of(own);
-        return Awaited{kPhaseTable, static_cast<uint32_t>(unit.source),
-                       static_cast<uint32_t>(unit.slice % cfg::kSourceSlices)};
-      },
-      shared.choices);
+      [&](int own) { return awaited_choices(unit_of(own)); }, shared.choices);
   if (thread_index() == 0) shared.next_own = 0;
   sync_block();
   sum_parts(shared.prefix);
@@ -163,14 +168,52 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
   // A warp takes kGroupUnits own units at once, one where few are left, and looks out for all of
   // them: lane u for the u-th.
   int group = cfg::kGroupUnits;
-  const auto take_group = [&]() {
+  const auto take_own = [&]() {
     uint32_t taken = 0;
     if (lane_index() == 0) taken = take_shared(shared.next_own, static_cast<uint32_t>(group));
-    return static_cast<int>(shuffle(taken, 0));
+    const int first = static_cast<int>(shuffle(taken, 0));
+    return first < cfg::kOwnUnits ? first : kNoUnit;
+  };
+  // When none is left, it takes shared units, so that blocks end together: how many rows a unit has
+  // is a matter of routing, and how fast they move one of the memory.
+  bool shares = false;
+  const auto take_group = [&]() {
+    if (!shares) {
+      const int first = take_own();
+      if (first != kNoUnit) return first;
+      shares = true;
+      group = 1;
+    }
+    uint32_t taken = 0;
+    if (lane_index() == 0) taken = take(&args.common.control->units_taken);
+    for (; stores < loads; ++stores) {
+      // Meanwhile the rows that have been on their way in go out.
+      if (lane_index() == 0) {
+        const uint32_t stage = stores % cfg::kStages;
+        await_barrier(shared.loaded[warp][stage], stores / cfg::kStages & 1u);
+        for (int k = 0; k < cfg::kTopK; ++k) {
+          const int64_t row = shared.row[warp][stage][k];
+          if (row == kNoRow) continue;
+          bulk_store(out_rows + row * cfg::kRowBytes, shared.stage[warp][stage], cfg::kRowBytes);
+        }
+        bulk_commit();
+      }
+    }
+    shared_number = cfg::kOwnUnits * cfg::kBlocks + static_cast<int>(shuffle(taken, 0));
+    if (shared_number >= kNumbers) return kNoUnit;
+    const int own = cfg::kOwnUnits + warp;
+    const Unit unit = unit_of(own);
+    sync_warp();  // all lanes are done with the choices of the shared unit before
+    if (unit.exists) {
+      read_choices_of(args.common, generation, choices_of(unit), awaited_choices(unit), own,
+                      shared.choices);
+    }
+    sync_warp();  // the other lanes' choices
+    return own;
   };
 #pragma unroll 1
-  for (int first = take_group(); first < cfg::kOwnUnits; first = take_group()) {
-    const int watching = lane_index() < group ? first + lane_index() : cfg::kOwnUnits;
+  for (int first = take_group(); first != kNoUnit; first = take_group()) {
+    const int watching = lane_index() < group ? first + lane_index() : kNoUnit;
     const Unit watched = unit_of(watching);
     uint32_t left = lanes_that(watched.exists);
     const uint32_t local =

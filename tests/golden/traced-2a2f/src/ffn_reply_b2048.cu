@@ -192,6 +192,9 @@ extern "C" __global__ void __launch_bounds__(cfg::kBoundThreads, cfg::kBlocksPer
       release_flag(args.common.peer[source] + cfg::kDoneOffset + args.common.index * 4, generation);
     }
   }
+  if (block_index() == 0 && thread_index() == 0) {
+    store_relaxed(&args.common.control->units_taken, 0);  // receive, which takes them, has ended
+  }
   mark_finished(args.common, generation);
   trace.mark(kTraceEnd);
 }
