@@ -23,8 +23,9 @@ constexpr Step poll(std::uint64_t cell) { return {cell, false, Exploration::kWho
 using Program = std::vector<std::vector<Step>>;  // by unit
 
 // Runs every schedule that the search wants; returns the orders, as unit numbers, that ran to the
-// end.
-std::vector<std::string> explore(const Program& program, Exploration& exploration) {
+// end, and their choices.
+std::vector<std::string> explore(const Program& program, Exploration& exploration,
+                                 std::vector<std::vector<std::uint32_t>>* choices = nullptr) {
   std::vector<std::string> orders;
   do {
     exploration.begin();
@@ -53,7 +54,10 @@ std::vector<std::string> explore(const Program& program, Exploration& exploratio
       ++at[unit];
       order += static_cast<char>('0' + unit);
     }
-    if (!exploration.redundant()) orders.push_back(order);
+    if (!exploration.redundant()) {
+      orders.push_back(order);
+      if (choices != nullptr) choices->push_back(exploration.choices());
+    }
   } while (exploration.next());
   return orders;
 }
@@ -288,6 +292,46 @@ TEST(Exploration, ReplaysOneSchedule) {
   for (const char unit : all.back()) choices.push_back(static_cast<std::uint32_t>(unit - '0'));
   again.replay(choices);
   EXPECT_EQ(explore(program, again), std::vector<std::string>{all.back()});
+}
+
+// A token does not say which search found it: choices of a bounded one, and of one with older
+// values, mean the same to a replay without bounds.
+TEST(Exploration, ReplaysSchedulesOfBoundedSearches) {
+  const Program program{
+      {{1, true}, poll(2), {3, true}}, {{3, false}, {2, true}}, {{1, false}, {3, true}}};
+  for (const std::uint32_t bound : {0u, 1u, 2u}) {
+    Exploration exploration(0, bound);
+    std::vector<std::vector<std::uint32_t>> choices;
+    const auto all = explore(program, exploration, &choices);
+    ASSERT_GT(all.size(), 1U);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Exploration again(0);
+      again.replay(choices[i]);
+      EXPECT_EQ(explore(program, again), std::vector<std::string>{all[i]})
+          << "bound " << bound << ", schedule " << i;
+    }
+  }
+}
+
+TEST(Exploration, ReplaysOlderValuesOfASearchThatAllowsThem) {
+  const auto run = [](Exploration& exploration) {
+    exploration.begin();
+    const std::vector<std::uint32_t> only{0};
+    exploration.decide(only);
+    return std::vector<std::uint32_t>{exploration.pick(3), exploration.pick(3)};
+  };
+  Exploration exploration(1);
+  std::set<std::vector<std::uint32_t>> all;
+  do {
+    const std::vector<std::uint32_t> values = run(exploration);
+    all.insert(values);
+    Exploration again(0);
+    again.replay(exploration.choices());
+    EXPECT_EQ(run(again), values);
+    EXPECT_FALSE(again.next());
+  } while (exploration.next());
+  // The newest of both, or one of them one or two stores old.
+  EXPECT_EQ(all, (std::set<std::vector<std::uint32_t>>{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {2, 0}}));
 }
 
 }  // namespace
